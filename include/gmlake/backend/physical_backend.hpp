@@ -28,40 +28,29 @@ namespace gmlake {
 
 template <class B>
 concept PhysicalBackend = std::movable<B> && requires(B& b, B const& c, bytes n, address va, handle h, access a) {
-  { c.granularity() }
-  noexcept->std::same_as<bytes>;
-  { b.create(n) }
-  noexcept->std::same_as<result<handle>>;
-  { b.release(h) }
-  noexcept->std::same_as<result<void>>;
-  { b.reserve(n, n) }
-  noexcept->std::same_as<result<address>>;
-  { b.unreserve(va, n) }
-  noexcept->std::same_as<result<void>>;
-  { b.map(va, n, h) }
-  noexcept->std::same_as<result<void>>;
-  { b.unmap(va, n) }
-  noexcept->std::same_as<result<void>>;
-  { b.set_access(va, n, a) }
-  noexcept->std::same_as<result<void>>;
+  { c.granularity() } noexcept -> std::same_as<bytes>;
+  { b.create(n) } noexcept -> std::same_as<result<handle>>;
+  { b.release(h) } noexcept -> std::same_as<result<void>>;
+  { b.reserve(n, n) } noexcept -> std::same_as<result<address>>;
+  { b.unreserve(va, n) } noexcept -> std::same_as<result<void>>;
+  { b.map(va, n, h) } noexcept -> std::same_as<result<void>>;
+  { b.unmap(va, n) } noexcept -> std::same_as<result<void>>;
+  { b.set_access(va, n, a) } noexcept -> std::same_as<result<void>>;
 };
 
 /// Refinement: contents can be written and read from the host, synchronously, through any mapping.
 template <class B>
-concept CopyingBackend = PhysicalBackend<B> &&
-    requires(B& b, address va, std::span<std::byte> to, std::span<std::byte const> from) {
-  { b.write(va, from) }
-  noexcept->std::same_as<result<void>>;
-  { b.read(to, va) }
-  noexcept->std::same_as<result<void>>;
-};
+concept CopyingBackend =
+    PhysicalBackend<B> && requires(B& b, address va, std::span<std::byte> to, std::span<std::byte const> from) {
+      { b.write(va, from) } noexcept -> std::same_as<result<void>>;
+      { b.read(to, va) } noexcept -> std::same_as<result<void>>;
+    };
 
 /// Refinement: the backend has a clock of its own, which its calls advance by what they would cost. Without it, calls
 /// are timed with `std::chrono::steady_clock`.
 template <class B>
 concept ClockedBackend = PhysicalBackend<B> && requires(B const& c) {
-  { c.now() }
-  noexcept->std::same_as<std::chrono::nanoseconds>;
+  { c.now() } noexcept -> std::same_as<std::chrono::nanoseconds>;
 };
 
 }  // namespace gmlake

@@ -22,7 +22,8 @@ struct unexpected {
 [[nodiscard]] constexpr unexpected failure(error const& e) noexcept { return {e}; }
 
 template <class T>
-requires(std::is_void_v<T> || std::is_nothrow_move_constructible_v<T>) class [[nodiscard]] result {
+  requires(std::is_void_v<T> || std::is_nothrow_move_constructible_v<T>)
+class [[nodiscard]] result {
  public:
   using value_type = T;
 

@@ -13,12 +13,9 @@ namespace gmlake {
 /// what is queued on s now. Errors: `out_of_memory`, `invalid_argument`; `unknown_pointer`, `double_free`.
 template <class P>
 concept Pool = requires(P& p, P const& c, bytes n, stream s, address a) {
-  { p.allocate(n, s) }
-  noexcept->std::same_as<result<address>>;
-  { p.deallocate(a) }
-  noexcept->std::same_as<result<void>>;
-  { c.stats() }
-  noexcept->std::same_as<pool_stats>;
+  { p.allocate(n, s) } noexcept -> std::same_as<result<address>>;
+  { p.deallocate(a) } noexcept -> std::same_as<result<void>>;
+  { c.stats() } noexcept -> std::same_as<pool_stats>;
 };
 
 }  // namespace gmlake

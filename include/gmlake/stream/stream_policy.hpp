@@ -25,22 +25,15 @@
 namespace gmlake {
 
 template <class S>
-concept StreamPolicy = std::movable<S> && std::movable<typename S::fence> &&
-    requires(S& s, S const& c, stream q, typename S::fence& f) {
-  { c.concurrent() }
-  noexcept->std::same_as<bool>;
-  { s.record(q) }
-  noexcept->std::same_as<result<typename S::fence>>;
-  { s.reached(f) }
-  noexcept->std::same_as<result<bool>>;
-  { s.wait(q, f) }
-  noexcept->std::same_as<result<void>>;
-  { s.synchronize(f) }
-  noexcept->std::same_as<result<void>>;
-  { s.synchronize_device() }
-  noexcept->std::same_as<result<void>>;
-  { s.release(f) }
-  noexcept->std::same_as<void>;
-};
+concept StreamPolicy =
+    std::movable<S> && std::movable<typename S::fence> && requires(S& s, S const& c, stream q, typename S::fence& f) {
+      { c.concurrent() } noexcept -> std::same_as<bool>;
+      { s.record(q) } noexcept -> std::same_as<result<typename S::fence>>;
+      { s.reached(f) } noexcept -> std::same_as<result<bool>>;
+      { s.wait(q, f) } noexcept -> std::same_as<result<void>>;
+      { s.synchronize(f) } noexcept -> std::same_as<result<void>>;
+      { s.synchronize_device() } noexcept -> std::same_as<result<void>>;
+      { s.release(f) } noexcept -> std::same_as<void>;
+    };
 
 }  // namespace gmlake
