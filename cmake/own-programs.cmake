@@ -1,0 +1,25 @@
+# What holds for the tests, benchmarks and examples, and for nobody who embeds the library.
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+find_package(Threads REQUIRED)
+link_libraries(Threads::Threads)
+
+foreach(flag IN ITEMS -Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${GMLAKE_WERROR}>:-Werror>)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
+endforeach()
+
+if(GMLAKE_SANITIZE)
+  list(JOIN GMLAKE_SANITIZE "," sanitizers)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${sanitizers})
+endif()
+
+# A test that can't run here and says why.
+function(gmlake_add_skipped_test name reason)
+  message(STATUS "gmlake: ${name} is skipped: ${reason}")
+  if(GMLAKE_BUILD_TESTS)
+    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${reason}")
+    set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
+  endif()
+endfunction()
