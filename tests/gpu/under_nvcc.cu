@@ -1,7 +1,6 @@
 /// The library compiles in a .cu file, beside a kernel; what it calculates needs no GPU.
 
 #include <cuda.h>
-
 #include <gmlake/core/types.hpp>
 
 __global__ void fill(std::byte* p, gmlake::bytes n) {

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds everything in the release preset and runs every test; installs what that takes. Arguments go to CMake.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source cmake/setup.sh
+
+install_missing "${for_tools[@]}" "${for_tests[@]}"
+choose_compiler
+find_cuda_headers
+cmake --preset release "${cuda_option[@]}" "$@"
+cmake --build --preset release
+
+results=build/release/tests.xml
+status=0
+ctest --preset release --parallel "$(nproc)" --output-junit "$PWD/$results" || status=$?
+
+count() { sed -n "s/.*$1=\"\([0-9]*\)\".*/\1/p" $results | head -1; }
+sed -n 's/.*\(skipped: [^<]*\).*/\1/p' $results
+echo "$(($(count tests) - $(count failures) - $(count skipped))) passed, $(count failures) failed, $(count skipped) skipped"
+exit $status
