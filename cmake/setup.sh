@@ -58,7 +58,7 @@ find_cuda_headers() {
   if [[ ! -e $headers/cuda.h ]]; then
     echo "no CUDA toolkit: getting its headers from PyPI"
     if ! { install_missing python3:python3 python3-pip:pip3 &&
-      python3 -m pip install --quiet --no-deps --target build/deps 'nvidia-cuda-runtime==13.0.*'; }; then
+      PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --target build/deps 'nvidia-cuda-runtime==13.0.*'; }; then
       echo "no CUDA headers: the CUDA parts are left out" >&2
       return
     fi
