@@ -1,0 +1,185 @@
+#pragma once
+/// A CUDA device's memory through its virtual-memory calls: PhysicalBackend over the driver.
+///
+/// Holds the device's primary context and nothing else: what a caller created, reserved and mapped is the caller's to
+/// give back. No call here waits for the device but `write` and `read`. Once the driver has shut down, at the end of
+/// the process, giving memory and addresses back succeeds without effect.
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include <cuda.h>
+
+#include "gmlake/backend/cuda_context.hpp"
+#include "gmlake/backend/physical_backend.hpp"
+
+namespace gmlake {
+
+struct cuda_vmm_options {
+  /// How handles can be handed to other processes.
+  enum class sharing : std::uint8_t { none, posix_fd, fabric };
+  /// Which of the driver's two granularities is the granule.
+  enum class granule : std::uint8_t { minimum, recommended };
+
+  int device = 0;                     ///< ordinal
+  sharing shareable = sharing::none;  ///< fabric needs the driver's permission (IMEX)
+  bool gpu_direct_rdma = false;       ///< network cards may reach the memory; some devices can't
+  granule granularity = granule::minimum;
+};
+
+/// Bytes of a device, as all its processes together left them.
+struct device_memory {
+  bytes free = 0;
+  bytes total = 0;
+};
+
+class cuda_vmm {
+ public:
+  /// Returns `result<cuda_vmm>`. Errors: `no_driver`; `invalid_argument` (no such device); `not_supported` (the device
+  /// lacks virtual memory management, or what the options ask for); `driver_failure`.
+  [[nodiscard]] static auto open(cuda_vmm_options const& options = {}) noexcept {
+    using opened = result<cuda_vmm>;  // named where the class is complete
+    auto context = cuda_context::retain(options.device);
+    if (!context) return opened(failure(context.error()));
+    if (!has(*context, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) {
+      return opened(failure(errc::not_supported, "virtual memory management"));
+    }
+    if (options.gpu_direct_rdma && !has(*context, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)) {
+      return opened(failure(errc::not_supported, "GPUDirect RDMA with virtual memory management"));
+    }
+
+    CUmemAllocationProp const shape = allocation(options);
+    auto const which = options.granularity == cuda_vmm_options::granule::minimum ? CU_MEM_ALLOC_GRANULARITY_MINIMUM
+                                                                                 : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+    bytes granule = 0;
+    CUresult const r =
+        context->with_current([&](cuda_driver const& d) noexcept { return d.granularity(&granule, &shape, which); });
+    if (r != CUDA_SUCCESS) return opened(cuda_failure(r, "cuMemGetAllocationGranularity"));
+    return opened(cuda_vmm(*std::move(context), shape, granule));
+  }
+
+  [[nodiscard]] bytes granularity() const noexcept { return granule_; }
+
+  [[nodiscard]] result<handle> create(bytes n) noexcept {
+    CUmemGenericAllocationHandle h = 0;
+    auto const r = with_current([&](cuda_driver const& d) noexcept { return d.create(&h, n, &shape_, 0); });
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuMemCreate");
+    return static_cast<handle>(h);
+  }
+
+  [[nodiscard]] result<void> release(handle h) noexcept {
+    return to_quiet_result(with_current([&](cuda_driver const& d) noexcept { return d.release(to_integer(h)); }),
+                           "cuMemRelease");
+  }
+
+  [[nodiscard]] result<address> reserve(bytes n, bytes alignment) noexcept {
+    CUdeviceptr va = 0;
+    auto const r = with_current([&](cuda_driver const& d) noexcept { return d.reserve(&va, n, alignment, 0, 0); });
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) return failure(errc::out_of_addresses, "cuMemAddressReserve", r);
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuMemAddressReserve");
+    return static_cast<address>(va);
+  }
+
+  [[nodiscard]] result<void> unreserve(address va, bytes n) noexcept {
+    return to_quiet_result(with_current([&](cuda_driver const& d) noexcept { return d.unreserve(to_integer(va), n); }),
+                           "cuMemAddressFree");
+  }
+
+  [[nodiscard]] result<void> map(address va, bytes n, handle h) noexcept {
+    return to_result(
+        with_current([&](cuda_driver const& d) noexcept { return d.map(to_integer(va), n, 0, to_integer(h), 0); }),
+        "cuMemMap");
+  }
+
+  /// Does not wait: device work that uses the range must have finished.
+  [[nodiscard]] result<void> unmap(address va, bytes n) noexcept {
+    return to_quiet_result(with_current([&](cuda_driver const& d) noexcept { return d.unmap(to_integer(va), n); }),
+                           "cuMemUnmap");
+  }
+
+  /// For this device alone.
+  [[nodiscard]] result<void> set_access(address va, bytes n, access a) noexcept {
+    CUmemAccessDesc const allowed{.location = shape_.location, .flags = flags(a)};
+    return to_result(
+        with_current([&](cuda_driver const& d) noexcept { return d.set_access(to_integer(va), n, &allowed, 1); }),
+        "cuMemSetAccess");
+  }
+
+  /// After what is queued on the default stream. Work on streams that don't synchronise with it is the caller's to
+  /// order.
+  [[nodiscard]] result<void> write(address va, std::span<std::byte const> from) noexcept {
+    auto const r = with_current([&](cuda_driver const& d) noexcept {
+      CUresult const copied = d.copy_to_device(to_integer(va), from.data(), from.size());
+      // The copy of pageable memory returns once it is staged.
+      return copied != CUDA_SUCCESS ? copied : d.stream_synchronize(CU_STREAM_LEGACY);
+    });
+    return to_result(r, "cuMemcpyHtoD");
+  }
+  /// As `write`.
+  [[nodiscard]] result<void> read(std::span<std::byte> to, address va) noexcept {
+    return to_result(with_current([&](cuda_driver const& d) noexcept {
+                       return d.copy_to_host(to.data(), to_integer(va), to.size());
+                     }),
+                     "cuMemcpyDtoH");
+  }
+
+  [[nodiscard]] result<device_memory> memory_info() const noexcept {
+    device_memory m;
+    auto const r = with_current([&](cuda_driver const& d) noexcept { return d.memory_info(&m.free, &m.total); });
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuMemGetInfo");
+    return m;
+  }
+
+  [[nodiscard]] int device() const noexcept { return shape_.location.id; }
+
+ private:
+  cuda_vmm(cuda_context&& context, CUmemAllocationProp const& shape, bytes granule) noexcept
+      : context_(std::move(context)), shape_(shape), granule_(granule) {}
+
+  [[nodiscard]] static bool has(cuda_context const& context, CUdevice_attribute attribute) noexcept {
+    int value = 0;
+    return context.driver().device_get_attribute(&value, attribute, context.device()) == CUDA_SUCCESS && value != 0;
+  }
+
+  [[nodiscard]] static CUmemAllocationProp allocation(cuda_vmm_options const& options) noexcept {
+    CUmemAllocationProp shape{};
+    shape.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    shape.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    shape.location.id = options.device;
+    shape.allocFlags.gpuDirectRDMACapable = options.gpu_direct_rdma ? 1 : 0;
+    switch (options.shareable) {
+      case cuda_vmm_options::sharing::none: break;
+      case cuda_vmm_options::sharing::posix_fd:
+        shape.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        break;
+      case cuda_vmm_options::sharing::fabric:
+        shape.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(fabric_handle);
+        break;
+    }
+    return shape;
+  }
+
+  [[nodiscard]] static CUmemAccess_flags flags(access a) noexcept {
+    switch (a) {
+      case access::none: return CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      case access::read: return CU_MEM_ACCESS_FLAGS_PROT_READ;
+      case access::read_write: return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    }
+    return CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  }
+
+  template <class Call>
+  [[nodiscard]] CUresult with_current(Call call) const noexcept {
+    return context_.with_current(call);
+  }
+
+  static constexpr int fabric_handle = 0x8;  ///< CU_MEM_HANDLE_TYPE_FABRIC, which older headers lack
+
+  cuda_context context_;
+  CUmemAllocationProp shape_;
+  bytes granule_;
+};
+static_assert(PhysicalBackend<cuda_vmm> && CopyingBackend<cuda_vmm>);
+
+}  // namespace gmlake
