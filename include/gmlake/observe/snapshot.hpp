@@ -1,0 +1,69 @@
+#pragma once
+/// Where everything in a pool is at one moment, as plain values: a copy, which the pool's later life does not change.
+///
+/// Chunks and blocks are in order of address. The blocks tile the pool's home ranges: what no block covers is not the
+/// pool's. Every extent of a stitch lies in `taken` blocks; every live stitch serves one block, of the same address,
+/// that is not among the tiles.
+///
+///     chunks     |  c0 |  c1 |  c2 |     |  c4 |
+///     blocks     |live |taken|free | hole|taken|         taken: extents of
+///     stitch                 address ->  | c1  |  c4 |   one contiguous view
+
+#include <concepts>
+#include <cstdint>
+#include <vector>
+
+#include "gmlake/core/types.hpp"
+
+namespace gmlake {
+
+enum class block_state : std::uint8_t {
+  free,   ///< memory that may be given out; see `block_snapshot::pending`
+  live,   ///< handed out at this very address
+  taken,  ///< its chunks serve a live stitch
+  hole,   ///< addresses without memory: the home was vacated, or never filled
+};
+
+/// A physical chunk at its home.
+struct chunk_snapshot {
+  address home{};  ///< where it is mapped besides stitches; none where it has been moved out
+  bytes size = 0;
+};
+
+struct block_snapshot {
+  address begin{};
+  bytes size = 0;       ///< as placed
+  bytes requested = 0;  ///< as asked for; 0 unless live
+  stream owner{};       ///< of a live block: whom it was handed out to; of a pending one: whose work must pass first
+  block_state state = block_state::free;
+  bool pending = false;  ///< free, but work queued before its free may still use it
+};
+
+/// Whole chunks in a row, as a stitch took them.
+struct extent_snapshot {
+  address home{};  ///< in the lake
+  bytes size = 0;
+};
+
+struct stitch_snapshot {
+  address begin{};  ///< of the contiguous view
+  bytes size = 0;
+  bytes requested = 0;  ///< by the block that it serves; 0 while idle
+  stream owner{};
+  bool live = false;  ///< idle ones are kept for the next request of their size; their extents may be in other use
+  std::vector<extent_snapshot> extents;  ///< in the view's order; their sizes add up to `size`
+};
+
+struct pool_snapshot {
+  std::vector<chunk_snapshot> chunks;
+  std::vector<block_snapshot> blocks;
+  std::vector<stitch_snapshot> stitches;
+};
+
+/// Pools that can tell. Linear in what they hold; throws only for want of host memory.
+template <class P>
+concept SnapshotPool = requires(P const& c) {
+  { c.snapshot() } -> std::same_as<pool_snapshot>;
+};
+
+}  // namespace gmlake
