@@ -9,6 +9,10 @@ foreach(flag IN ITEMS -Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${GMLAKE_WERR
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
 endforeach()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # GCC's bug 105651: false alarms over std::string
+endif()
+
 if(GMLAKE_SANITIZE)
   list(JOIN GMLAKE_SANITIZE "," sanitizers)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
