@@ -7,7 +7,7 @@
 /// is an error and not an accident. A call that fails costs no time.
 
 #include <algorithm>
-#include <bit>
+#include <chrono>
 #include <limits>
 
 #include "gmlake/backend/cost_model.hpp"
@@ -53,11 +53,10 @@ class simulated {
     if (auto ok = ledger_.check_reserve(n, alignment); !ok) return failure(ok.error());
     if (n > options_.addresses - ledger_.reserved()) return failure(errc::out_of_addresses, "reserve");
     bytes const wanted = std::max(alignment, options_.granularity);
-    bytes const highest = std::numeric_limits<bytes>::max() - options_.granularity;
-    if (!fits_aligned(to_integer(next_), wanted) || n > highest - to_integer(align_up(next_, wanted))) {
-      return failure(errc::out_of_addresses, "reserve");
-    }
+    if (!fits_aligned(to_integer(next_), wanted)) return failure(errc::out_of_addresses, "reserve");
     address const base = align_up(next_, wanted);
+    auto const highest = static_cast<address>(std::numeric_limits<bytes>::max() - options_.granularity);
+    if (base > highest || n > highest - base) return failure(errc::out_of_addresses, "reserve");
     if (auto ok = ledger_.reserve(base, n); !ok) return failure(ok.error());
     next_ = base + n + options_.granularity;
     spend(options_.costs.reserve);

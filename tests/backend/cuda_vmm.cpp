@@ -1,0 +1,101 @@
+#if __has_include(<cuda.h>)
+
+#include "gmlake/backend/cuda_vmm.hpp"
+
+#include <string_view>
+
+#include "gmlake/backend/metered.hpp"
+#include "tests/backend/physical_backend_suite.hpp"
+
+using namespace gmlake;
+using namespace gmlake::test;
+
+template <>
+std::optional<cuda_vmm> gmlake::test::make_backend() {
+  auto opened = cuda_vmm::open();
+  if (!opened) {
+    MESSAGE("skipped: ", describe(opened.error()));
+    return std::nullopt;
+  }
+  return *std::move(opened);
+}
+
+namespace gmlake::test {
+TEST_CASE_TEMPLATE_INVOKE(physical_backend, cuda_vmm);
+}
+
+static_assert(CopyingBackend<metered<cuda_vmm>> && !ClockedBackend<metered<cuda_vmm>>);
+
+TEST_CASE("opening a device says what is missing, the driver or the device") {
+  auto const opened = cuda_vmm::open({.device = 10'000});
+  auto const driver = cuda_driver::get();
+  REQUIRE_FALSE(opened.has_value());
+  if (driver) {
+    fails_with(opened, errc::invalid_argument, "cuDeviceGet");
+    CHECK(opened.error().native == CUDA_ERROR_INVALID_DEVICE);
+    return;
+  }
+  CHECK(opened.error().code == errc::no_driver);
+  CHECK(opened.error().call == driver.error().call);
+  std::string_view const missing = opened.error().call;
+  CHECK((missing.starts_with("libcuda") || missing.starts_with("cu")));
+  if (missing == "cuInit") CHECK(opened.error().native != 0);
+}
+
+TEST_CASE("asking for the driver again gives the same answer") {
+  auto const first = cuda_driver::get();
+  auto const second = cuda_driver::get();
+  REQUIRE(first.has_value() == second.has_value());
+  if (first) CHECK(*first == *second);
+  else CHECK(first.error().call == second.error().call);
+}
+
+TEST_CASE("driver codes become errors of the library's, with the code kept") {
+  CHECK(to_result(CUDA_SUCCESS, "call").has_value());
+  fails_with(to_result(CUDA_ERROR_OUT_OF_MEMORY, "call"), errc::out_of_memory, "call");
+  fails_with(to_result(CUDA_ERROR_INVALID_VALUE, "call"), errc::invalid_argument);
+  fails_with(to_result(CUDA_ERROR_NOT_SUPPORTED, "call"), errc::not_supported);
+  fails_with(to_result(CUDA_ERROR_NO_DEVICE, "call"), errc::no_driver);
+  fails_with(to_result(CUDA_ERROR_LAUNCH_FAILED, "call"), errc::driver_failure);
+  CHECK(to_result(CUDA_ERROR_LAUNCH_FAILED, "call").error().native == CUDA_ERROR_LAUNCH_FAILED);
+}
+
+TEST_CASE("giving back is no failure once the driver is gone, and any other failure is one") {
+  CHECK(to_quiet_result(CUDA_ERROR_DEINITIALIZED, "call").has_value());
+  CHECK(to_quiet_result(CUDA_SUCCESS, "call").has_value());
+  CHECK_FALSE(to_result(CUDA_ERROR_DEINITIALIZED, "call").has_value());
+  fails_with(to_quiet_result(CUDA_ERROR_INVALID_VALUE, "call"), errc::invalid_argument, "call");
+}
+
+TEST_CASE("a device's free memory falls by what is created") {
+  auto b = make_backend<cuda_vmm>();
+  if (!b) return;
+  device_memory const before = must(b->memory_info());
+  CHECK(before.free <= before.total);
+  handle const h = must(b->create(1_GiB));
+  device_memory const after = must(b->memory_info());
+  CHECK(after.total == before.total);
+  CHECK(after.free <= before.free - 1_GiB + 64_MiB);  // other processes may have given some back
+  must(b->release(h));
+}
+
+TEST_CASE("more than the device has can't be created") {
+  auto b = make_backend<cuda_vmm>();
+  if (!b) return;
+  bytes const total = must(b->memory_info()).total;
+  fails_with(b->create(align_up(total, b->granularity())), errc::out_of_memory, "cuMemCreate");
+}
+
+TEST_CASE("a thread's current context is left as it was") {
+  auto b = make_backend<cuda_vmm>();
+  if (!b) return;
+  cuda_driver const& d = *must(cuda_driver::get());
+  CUcontext before = nullptr;
+  REQUIRE(d.context_get_current(&before) == CUDA_SUCCESS);
+  must(b->release(must(b->create(b->granularity()))));
+  CUcontext after = nullptr;
+  REQUIRE(d.context_get_current(&after) == CUDA_SUCCESS);
+  CHECK(before == after);
+}
+
+#endif  // cuda.h
