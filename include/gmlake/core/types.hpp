@@ -43,10 +43,10 @@ enum class access : std::uint8_t { none, read, read_write };
 [[nodiscard]] constexpr bytes operator-(address a, address b) noexcept { return to_integer(a) - to_integer(b); }
 
 inline namespace literals {
-[[nodiscard]] consteval bytes operator""_KiB(unsigned long long n) { return n << 10; }
-[[nodiscard]] consteval bytes operator""_MiB(unsigned long long n) { return n << 20; }
-[[nodiscard]] consteval bytes operator""_GiB(unsigned long long n) { return n << 30; }
-[[nodiscard]] consteval bytes operator""_TiB(unsigned long long n) { return n << 40; }
+[[nodiscard]] constexpr bytes operator""_KiB(unsigned long long n) { return n << 10; }
+[[nodiscard]] constexpr bytes operator""_MiB(unsigned long long n) { return n << 20; }
+[[nodiscard]] constexpr bytes operator""_GiB(unsigned long long n) { return n << 30; }
+[[nodiscard]] constexpr bytes operator""_TiB(unsigned long long n) { return n << 40; }
 }  // namespace literals
 
 }  // namespace gmlake

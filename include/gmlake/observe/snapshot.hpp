@@ -14,15 +14,9 @@
 #include <vector>
 
 #include "gmlake/core/types.hpp"
+#include "gmlake/lake/block.hpp"
 
 namespace gmlake {
-
-enum class block_state : std::uint8_t {
-  free,   ///< memory that may be given out; see `block_snapshot::pending`
-  live,   ///< handed out at this very address
-  taken,  ///< its chunks serve a live stitch
-  hole,   ///< addresses without memory: the home was vacated, or never filled
-};
 
 /// A physical chunk at its home.
 struct chunk_snapshot {

@@ -1,0 +1,35 @@
+#pragma once
+/// A stitch: a reservation that maps chunks a second time, side by side, so that memory from anywhere in the lake reads
+/// as one block. It serves one block at a time; idle, it keeps its mapping, and the lake does what it likes with the
+/// memory beneath.
+///
+///     stitch   base ..|  A  |  B  |  C  |          one contiguous view
+///                        |     |      \ .
+///     lake       ..|live,A|..|##B##|##C,free|..    A: a chunk's free end, C: a chunk's free beginning
+
+#include <cstddef>
+#include <memory>
+
+#include "gmlake/core/intrusive.hpp"
+#include "gmlake/lake/block.hpp"
+#include "gmlake/lake/chunk.hpp"
+
+namespace gmlake {
+
+struct stitch {
+  address begin{};  ///< of the reservation: where the first chunk is mapped
+  bytes size = 0;   ///< of the reservation: the chunks' sizes, added up
+  bytes base = 0;   ///< where blocks begin: the first extent's offset in its chunk
+  std::unique_ptr<chunk*[]> chunks;
+  std::size_t count = 0;    ///< of chunks
+  block* serves = nullptr;  ///< none while idle
+  tick last_use = 0;        ///< idle: the stamp of its last free; what was freed up to then may still be in use
+  set_hook by_size;         ///< idle: in the cache
+  list_hook by_use;         ///< idle: for eviction policies
+  list_hook in_all;
+
+  /// What it can serve from `base` on.
+  [[nodiscard]] bytes capacity() const noexcept { return size - base; }
+};
+
+}  // namespace gmlake

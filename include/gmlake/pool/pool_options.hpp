@@ -1,0 +1,33 @@
+#pragma once
+/// What a pool's user chooses beside its policies.
+
+#include <limits>
+
+#include "gmlake/core/types.hpp"
+
+namespace gmlake {
+
+struct pool_options {
+  bytes limit = std::numeric_limits<bytes>::max();  ///< physical memory that the pool may hold at any time
+  /// Requests of up to this size get chunks apart from the others, of `small_chunk` each, so that a small block that
+  /// stays does not keep a large chunk from being stitched. 0: all share.
+  bytes small_limit = 256_KiB;
+  bytes small_chunk = 2_MiB;       ///< rounded up to the granule
+  bytes home_addresses = 256_GiB;  ///< reserved at a time for the chunks' homes; addresses, not memory
+};
+
+/// How a block's memory is to be made.
+enum class placement : std::uint8_t {
+  anywhere,    ///< split from the lake, or stitched
+  own_chunks,  ///< whole chunks, which no other block shares while this one lives
+  one_handle,  ///< a single chunk, for memory that will be registered (NCCL, RDMA) or exported
+};
+
+struct request {
+  bytes size = 0;
+  stream on{};
+  bytes alignment = 512;  ///< a power of two; at least 512 is always given
+  placement where = placement::anywhere;
+};
+
+}  // namespace gmlake

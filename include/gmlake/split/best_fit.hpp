@@ -1,0 +1,99 @@
+#pragma once
+/// Best fit with coalescing (BFC): the smallest block that suffices, and of equals the one at the lowest address.
+/// Blocks are kept in size classes, each a tree by size and address, so that the choice is exact and the trees stay
+/// small.
+
+#include <array>
+
+#include "gmlake/core/alignment.hpp"
+#include "gmlake/split/size_classes.hpp"
+#include "gmlake/split/split_policy.hpp"
+
+namespace gmlake {
+
+class best_fit {
+ public:
+  [[nodiscard]] static bytes round(bytes n, bytes) noexcept { return align_up(n, block_alignment); }
+
+  void insert(block& b) noexcept {
+    unsigned const c = size_classes::of(b.size);
+    trees_[c].insert(b);
+    used_.set(c);
+  }
+
+  void erase(block& b) noexcept {
+    unsigned const c = size_classes::of(b.size);
+    trees_[c].erase(tree::s_iterator_to(b));
+    if (trees_[c].empty()) used_.clear(c);
+  }
+
+  void resize(block& b, address begin, bytes size) noexcept {
+    unsigned const c = size_classes::of(b.size);
+    if (c == size_classes::of(size) && stays(trees_[c], b, begin, size)) {
+      b.begin = begin;
+      b.size = size;
+      return;
+    }
+    erase(b);
+    b.begin = begin;
+    b.size = size;
+    insert(b);
+  }
+
+  [[nodiscard]] block* find(bytes n) const noexcept {
+    unsigned const c = size_classes::of(n);
+    if (auto const fit = trees_[c].lower_bound(n, by_size{}); fit != trees_[c].end()) return node(fit);
+    return first(used_.at_or_above(c + 1));
+  }
+
+  [[nodiscard]] block* next_fit(block& b, bytes) const noexcept {
+    unsigned const c = size_classes::of(b.size);
+    auto after = tree::s_iterator_to(static_cast<block const&>(b));
+    if (++after != trees_[c].end()) return node(after);
+    return first(used_.at_or_above(c + 1));
+  }
+
+  [[nodiscard]] block* largest() const noexcept { return last(used_.below(size_classes::count)); }
+
+  [[nodiscard]] block* smaller(block& b) const noexcept {
+    unsigned const c = size_classes::of(b.size);
+    auto at = tree::s_iterator_to(static_cast<block const&>(b));
+    if (at != trees_[c].begin()) return node(--at);
+    return last(used_.below(c));
+  }
+
+ private:
+  struct by_size {
+    [[nodiscard]] bool operator()(block const& a, block const& b) const noexcept {
+      return a.size != b.size ? a.size < b.size : a.begin < b.begin;
+    }
+    [[nodiscard]] bool operator()(block const& a, bytes n) const noexcept { return a.size < n; }
+    [[nodiscard]] bool operator()(bytes n, block const& b) const noexcept { return n < b.size; }
+  };
+  using tree = hooked_set<block, &block::by_size, by_size>;
+
+  [[nodiscard]] static block* node(tree::const_iterator i) noexcept { return const_cast<block*>(&*i); }
+  [[nodiscard]] block* first(unsigned c) const noexcept {
+    return c == size_classes::none ? nullptr : node(trees_[c].begin());
+  }
+  [[nodiscard]] block* last(unsigned c) const noexcept {
+    return c == size_classes::none ? nullptr : node(--trees_[c].end());
+  }
+
+  /// Whether b would keep its place between its neighbours in the tree.
+  [[nodiscard]] static bool stays(tree const& in, block const& b, address begin, bytes size) noexcept {
+    block moved;
+    moved.begin = begin;
+    moved.size = size;
+    auto const at = tree::s_iterator_to(b);
+    if (at != in.begin() && !by_size{}(*std::prev(at), moved)) return false;
+    auto const after = std::next(at);
+    return after == in.end() || by_size{}(moved, *after);
+  }
+
+  std::array<tree, size_classes::count> trees_;
+  size_classes used_;
+};
+static_assert(SplitPolicy<best_fit>);
+
+}  // namespace gmlake

@@ -1,0 +1,202 @@
+#pragma once
+/// The order of a pool's frees against its streams' work: which stamps each stream has passed, as far as the host knows
+/// and as far as other streams have been made to wait.
+///
+/// Every free takes a stamp, a tick of one clock for all streams. A stamp of stream s is *passed* once a fence recorded
+/// on s at or after it is reached; it is *ordered* before stream t's next work if t = s, if it is passed, or if t has
+/// waited for such a fence. Fences are recorded only when a second stream is there to ask, and then once for many
+/// frees; a program with one stream records none until memory must leave the device.
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "gmlake/stream/stream_policy.hpp"
+#include "gmlake/stream/tick.hpp"
+
+namespace gmlake {
+
+template <StreamPolicy Streams>
+class timeline {
+ public:
+  explicit timeline(Streams streams) noexcept : streams_(std::move(streams)) {}
+  timeline(timeline&&) = delete;
+  ~timeline() {
+    for (lane& l : lanes_) {
+      for (mark& m : l.marks) streams_.release(m.point);
+    }
+  }
+
+  [[nodiscard]] Streams& streams() noexcept { return streams_; }
+  [[nodiscard]] std::size_t size() const noexcept { return lanes_.size(); }
+  /// Whether one stream's memory may have to be kept from another.
+  [[nodiscard]] bool shared() const noexcept { return lanes_.size() > 1; }
+  [[nodiscard]] stream name(stream_index i) const noexcept { return lanes_[i].name; }
+  [[nodiscard]] std::uint64_t device_waits() const noexcept { return device_waits_; }
+  [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
+
+  /// The stream's place in the table, entered at its first mention. Error: `out_of_host_memory`.
+  [[nodiscard]] result<stream_index> index_of(stream s) noexcept {
+    if (last_ < lanes_.size() && lanes_[last_].name == s) [[likely]]
+      return last_;
+    for (stream_index i = 0; i < lanes_.size(); ++i) {
+      if (lanes_[i].name == s) return last_ = i;
+    }
+    try {
+      lanes_.emplace_back();
+      for (lane& l : lanes_) l.ordered.resize(lanes_.size());
+    } catch (std::bad_alloc const&) {
+      if (!lanes_.empty() && lanes_.back().ordered.size() < lanes_.size()) lanes_.pop_back();
+      return failure(errc::out_of_host_memory, "stream table");
+    }
+    lanes_.back().name = s;
+    return last_ = static_cast<stream_index>(lanes_.size() - 1);
+  }
+
+  /// The stamp of a free on stream i. Where everything runs in host order, it is passed already.
+  [[nodiscard]] tick stamp(stream_index i) noexcept {
+    if (!streams_.concurrent()) return 0;
+    lane& l = lanes_[i];
+    ++l.unfenced;
+    return l.now = ++clock_;
+  }
+
+  /// Whether work queued on i up to `t` is known to the host to be done.
+  [[nodiscard]] bool passed(stream_index i, tick t) const noexcept { return t <= lanes_[i].passed; }
+  /// Whether what is queued next on `user` comes after the work on i up to t.
+  [[nodiscard]] bool ordered(stream_index user, stream_index i, tick t) const noexcept {
+    return user == i || t <= lanes_[i].passed || t <= lanes_[user].ordered[i];
+  }
+  /// Whether everything freed up to t, on whatever stream, is known to be done with.
+  [[nodiscard]] bool all_passed(tick t) const noexcept {
+    return std::ranges::all_of(lanes_, [t](lane const& l) { return std::min(t, l.now) <= l.passed; });
+  }
+
+  /// Records a fence where enough was freed since the last; for streams whose memory others may want.
+  [[nodiscard]] result<void> note_free(stream_index i) noexcept {
+    return lanes_[i].unfenced < frees_a_fence ? result<void>{} : fence_off(i);
+  }
+
+  /// Learns which fences have been reached. Returns whether any was.
+  [[nodiscard]] result<bool> poll() noexcept {
+    bool news = false;
+    for (lane& l : lanes_) {
+      while (!l.marks.empty()) {
+        result<bool> const there = streams_.reached(l.marks.front().point);
+        if (!there) return failure(there.error());
+        if (!*there) break;
+        pass(l);
+        news = true;
+      }
+    }
+    return news;
+  }
+
+  /// Makes sure that a fence covers all frees so far, so that a later `poll` can tell.
+  [[nodiscard]] result<void> fence_all() noexcept {
+    for (stream_index i = 0; i < lanes_.size(); ++i) {
+      if (result<void> done = fence_off(i); !done) return done;
+    }
+    return {};
+  }
+
+  /// `user` waits on the device for the work on i up to t.
+  [[nodiscard]] result<void> wait(stream_index user, stream_index i, tick t) noexcept {
+    if (ordered(user, i, t)) return {};
+    if (lanes_[i].marks.empty() || lanes_[i].marks.back().upto < t) {
+      if (result<void> done = fence_off(i); !done) return done;
+      if (ordered(user, i, t)) return {};
+    }
+    auto const covering = std::ranges::find_if(lanes_[i].marks, [t](mark const& m) { return m.upto >= t; });
+    if (result<void> done = streams_.wait(lanes_[user].name, covering->point); !done) return done;
+    lanes_[user].ordered[i] = covering->upto;
+    ++device_waits_;
+    return {};
+  }
+
+  /// The host waits until all work freed so far is done with. Returns whether anything had to be waited for.
+  [[nodiscard]] result<bool> synchronize() noexcept {
+    bool waited = false;
+    for (stream_index i = 0; i < lanes_.size(); ++i) {
+      lane& l = lanes_[i];
+      if (l.now <= l.passed) continue;
+      if (result<void> done = fence_off(i); !done) return failure(done.error());
+      if (l.marks.empty()) continue;
+      if (result<void> done = streams_.synchronize(l.marks.back().point); !done) return failure(done.error());
+      while (!l.marks.empty()) pass(l);
+      ++host_waits_;
+      waited = true;
+    }
+    return waited;
+  }
+
+  /// The stream is about to be destroyed: what it freed is fenced while that can still be done, and its name may come
+  /// back as another stream's.
+  [[nodiscard]] result<void> retire(stream s) noexcept {
+    for (stream_index i = 0; i < lanes_.size(); ++i) {
+      if (lanes_[i].name == s) return fence_off(i);
+    }
+    return {};
+  }
+
+ private:
+  struct mark {
+    typename Streams::fence point;
+    tick upto = 0;
+  };
+  struct lane {
+    stream name{};
+    tick now = 0;                ///< the last stamp given out
+    tick passed = 0;             ///< stamps up to here are known to be done
+    std::uint64_t unfenced = 0;  ///< frees since the last fence
+    std::vector<mark> marks;
+    std::vector<tick> ordered;  ///< for each other stream: what this one has waited for
+  };
+  /// Often enough to know early that memory is free, rarely enough that events cost nothing beside the frees.
+  static constexpr std::uint64_t frees_a_fence = 32;
+
+  [[nodiscard]] result<void> fence_off(stream_index i) noexcept {
+    lane& l = lanes_[i];
+    if (l.unfenced == 0) return {};
+    result<typename Streams::fence> point = streams_.record(l.name);
+    if (!point) return lost(point.error());
+    try {
+      l.marks.push_back({std::move(*point), l.now});
+    } catch (std::bad_alloc const&) {
+      streams_.release(*point);
+      return failure(errc::out_of_host_memory, "record");
+    }
+    l.unfenced = 0;
+    return {};
+  }
+
+  /// A stream that can't record any more was destroyed: once the device is idle, all is done.
+  [[nodiscard]] result<void> lost(error const& e) noexcept {
+    if (e.code != errc::driver_failure) return failure(e);
+    if (result<void> done = streams_.synchronize_device(); !done) return done;
+    ++host_waits_;
+    for (lane& l : lanes_) {
+      while (!l.marks.empty()) pass(l);
+      l.passed = l.now;
+      l.unfenced = 0;
+    }
+    return {};
+  }
+
+  void pass(lane& l) noexcept {
+    l.passed = std::max(l.passed, l.marks.front().upto);
+    streams_.release(l.marks.front().point);
+    l.marks.erase(l.marks.begin());
+  }
+
+  Streams streams_;
+  std::vector<lane> lanes_;
+  stream_index last_ = 0;
+  tick clock_ = 0;
+  std::uint64_t device_waits_ = 0;
+  std::uint64_t host_waits_ = 0;
+};
+
+}  // namespace gmlake
