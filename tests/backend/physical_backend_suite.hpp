@@ -108,6 +108,31 @@ TEST_CASE_TEMPLATE_DEFINE("a physical backend keeps its contract", B, physical_b
     r.give_back();
   }
 
+  SUBCASE("one unmap passes over holes") {
+    mapped_range r(b, 1024 * g, {g, 2 * g, g});
+    must(b.unmap(r.at + g, 2 * g));
+    handle const far = must(b.create(g));
+    must(b.map(r.at + 1020 * g, g, far));
+    must(b.unmap(r.at, 1024 * g));
+    must(b.release(far));
+    r.give_back();
+  }
+
+  SUBCASE("access is not set for part of a mapping, or where nothing is mapped") {
+    mapped_range r(b, 4 * g, {2 * g});
+    CHECK_FALSE(b.set_access(r.at, g, access::read).has_value());
+    CHECK_FALSE(b.set_access(r.at + 3 * g, g, access::read).has_value());
+    must(b.unmap(r.at, 2 * g));
+    r.give_back();
+  }
+
+  SUBCASE("a range with a mapping in it is not given back") {
+    mapped_range r(b, 4 * g, {g});
+    CHECK_FALSE(b.unreserve(r.at, 4 * g).has_value());
+    must(b.unmap(r.at, g));
+    r.give_back();
+  }
+
   SUBCASE("a handle unmapped from the middle of a range leaves a hole, where another is mapped") {
     mapped_range r(b, 4 * g, {g, 2 * g, g});
     must(b.unmap(r.at + g, 2 * g));
@@ -239,6 +264,18 @@ TEST_CASE_TEMPLATE_DEFINE("a physical backend keeps its contract", B, physical_b
       must(b.set_access(r.at + g, g, access::read));
       CHECK(contents(b, r.at + g, g) == data);
       must(b.unmap(r.at + g, g));
+      r.give_back();
+    }
+
+    SUBCASE("a mapping for reading only is read and not written, and another of the same handle is written still") {
+      mapped_range r(b, 2 * g, {g});
+      must(b.map(r.at + g, g, r.handles[0]));
+      must(b.set_access(r.at + g, g, access::read));
+      auto const data = noise(g, 7);
+      CHECK_FALSE(b.write(r.at + g, data).has_value());
+      must(b.write(r.at, data));
+      CHECK(contents(b, r.at + g, g) == data);
+      must(b.unmap(r.at, 2 * g));
       r.give_back();
     }
 

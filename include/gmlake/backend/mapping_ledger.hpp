@@ -5,11 +5,14 @@
 /// acquires what recording it takes; the function without the prefix records it, can't fail, and may be called only
 /// straight after its check succeeded. Between the two, the backend acts.
 ///
-/// A broken rule is `invalid_argument`, and the error's `call` names the rule. Addresses resolve through a table of one
-/// entry a granule for each reservation, in pages made when first mapped: O(1) a lookup, however long the range.
+/// A broken rule is `invalid_argument`, and the error's `call` names the rule. Three rules are stricter than CUDA's,
+/// and catch what can only be a mistake: a mapped handle is not released, access is not set across a hole, and an unmap
+/// has something to unmap. Addresses resolve through a table of one entry a granule for each reservation, in pages made
+/// when first mapped: O(1) a lookup, however long the range.
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -123,20 +126,23 @@ class mapping_ledger {
   void map(address va, bytes n, handle h) noexcept;
 
   [[nodiscard]] result<void> check_unmap(address va, bytes n) const noexcept {
-    return check_whole(va, n, {"unmap: not reserved", "unmap: a hole", "unmap: part of a mapping"});
+    static constexpr range_rules rules{.reserved = "unmap: not reserved",
+                                       .uncut = "unmap: part of a mapping",
+                                       .mapped = "unmap: nothing mapped",
+                                       .holes = true};
+    return check_whole(va, n, rules);
   }
   void unmap(address va, bytes n) noexcept;
 
   [[nodiscard]] result<void> check_set_access(address va, bytes n) const noexcept {
-    return check_whole(va, n, {"set_access: not reserved", "set_access: a hole", "set_access: part of a mapping"});
+    static constexpr range_rules rules{.reserved = "set_access: not reserved",
+                                       .uncut = "set_access: part of a mapping",
+                                       .mapped = "set_access: a hole",
+                                       .holes = false};
+    return check_whole(va, n, rules);
   }
   void set_access(address va, bytes n, access a) noexcept {
-    range& r = *find(va, n);
-    for (bytes i = granules(va - r.base), end = i + granules(n); i != end;) {
-      entry& e = r.at(i);
-      e.allowed = a;
-      i += granules(slots_[e.owner - 1].size);
-    }
+    visit_range(*find(va, n), va, n, [&](bytes, entry& e) { e.allowed = a; });
   }
 
   /// Whether all n bytes from va, granules or not, lie in mappings that allow `a`.
@@ -145,13 +151,10 @@ class mapping_ledger {
   /// Calls visit(mapping) for each mapping of a range that `check_unmap` accepts, in order of address.
   template <std::invocable<mapping> Visit>
   void for_each_mapping(address va, bytes n, Visit visit) const noexcept {
-    range const& r = *find(va, n);
-    for (bytes i = granules(va - r.base), end = i + granules(n); i != end;) {
-      entry const& e = r.at(i);
-      bytes const size = slots_[e.owner - 1].size;
-      visit(mapping{.at = r.base + (i << shift_), .size = size, .allowed = e.allowed});
-      i += granules(size);
-    }
+    range& r = *find(va, n);
+    visit_range(r, va, n, [&](bytes i, entry& e) {
+      visit(mapping{.at = r.base + (i << shift_), .size = slots_[e.owner - 1].size, .allowed = e.allowed});
+    });
   }
 
   template <std::invocable<address, bytes> Visit>
@@ -190,10 +193,12 @@ class mapping_ledger {
     [[nodiscard]] entry get(bytes i) const noexcept { return pages[i / page_granules] == nullptr ? entry{} : at(i); }
   };
 
+  /// What a range of whole mappings must be, each with what to say where it is not.
   struct range_rules {
     char const* reserved;
-    char const* no_hole;
     char const* uncut;
+    char const* mapped;
+    bool holes;  ///< may lie between the mappings
   };
 
   [[nodiscard]] bytes granules(bytes n) const noexcept { return n >> shift_; }
@@ -221,7 +226,24 @@ class mapping_ledger {
     return last_;
   }
 
-  [[nodiscard]] result<void> check_whole(address va, bytes n, range_rules rules) const noexcept;
+  /// Calls visit(i, entry) for the first granule of each mapping that begins in the range.
+  template <std::invocable<bytes, entry&> Visit>
+  void visit_range(range& r, address va, bytes n, Visit visit) const noexcept {
+    for (bytes i = granules(va - r.base), end = i + granules(n); i < end;) {
+      if (r.pages[i / page_granules] == nullptr) {
+        i = next_page(i);
+      } else if (entry& e = r.at(i); e.owner == 0) {
+        ++i;
+      } else {
+        bytes const covered = granules(slots_[e.owner - 1].size);
+        visit(i, e);
+        i += covered;
+      }
+    }
+  }
+  [[nodiscard]] static constexpr bytes next_page(bytes i) noexcept { return (i / page_granules + 1) * page_granules; }
+
+  [[nodiscard]] result<void> check_whole(address va, bytes n, range_rules const& rules) const noexcept;
 
   bytes granule_;
   int shift_;
@@ -268,18 +290,16 @@ inline void mapping_ledger::map(address va, bytes n, handle h) noexcept {
 
 inline void mapping_ledger::unmap(address va, bytes n) noexcept {
   range& r = *find(va, n);
-  for (bytes i = granules(va - r.base), end = i + granules(n); i != end; ++i) {
-    entry& e = r.at(i);
-    if (e.first) {
-      --slots_[e.owner - 1].mappings;
-      --r.mappings;
-      --mappings_;
-    }
-    e = {};
-  }
+  visit_range(r, va, n, [&](bytes first, entry& e) {
+    slot& s = slots_[e.owner - 1];
+    --s.mappings;
+    --r.mappings;
+    --mappings_;
+    for (bytes i = first, end = first + granules(s.size); i != end; ++i) r.at(i) = {};
+  });
 }
 
-inline result<void> mapping_ledger::check_whole(address va, bytes n, range_rules rules) const noexcept {
+inline result<void> mapping_ledger::check_whole(address va, bytes n, range_rules const& rules) const noexcept {
   if (n == 0 || !is_aligned(n, granule_)) return failure(errc::invalid_argument, rules.uncut);
   range const* const r = find(va, n);
   if (r == nullptr) return failure(errc::invalid_argument, rules.reserved);
@@ -287,13 +307,21 @@ inline result<void> mapping_ledger::check_whole(address va, bytes n, range_rules
 
   bytes i = granules(va - r->base);
   bytes const end = i + granules(n);
+  bool mapped = false;
   while (i < end) {
-    entry const e = r->get(i);
-    if (e.owner == 0) return failure(errc::invalid_argument, rules.no_hole);
+    bool const hole = r->get(i).owner == 0;
+    if (hole && !rules.holes) return failure(errc::invalid_argument, rules.mapped);
+    if (hole) {
+      i = r->pages[i / page_granules] == nullptr ? std::min(next_page(i), end) : i + 1;
+      continue;
+    }
+    entry const& e = r->at(i);
     if (!e.first) return failure(errc::invalid_argument, rules.uncut);
+    mapped = true;
     i += granules(slots_[e.owner - 1].size);
   }
   if (i != end) return failure(errc::invalid_argument, rules.uncut);
+  if (!mapped) return failure(errc::invalid_argument, rules.mapped);
   return {};
 }
 

@@ -19,7 +19,7 @@ namespace gmlake {
 struct simulated_options {
   static constexpr bytes unlimited = std::numeric_limits<bytes>::max();
 
-  bytes capacity = 143'133_MiB;    ///< bytes that can be created at once; `unlimited`. By default, an H200's
+  bytes capacity = 143'155_MiB;    ///< bytes that can be created at once; `unlimited`. By default, an H200's
   bytes granularity = 2_MiB;       ///< a power of two
   cost_model costs = costs::h200;  ///< what each call adds to the clock
   bytes addresses = 127_TiB;       ///< bytes of addresses that can be reserved at once
