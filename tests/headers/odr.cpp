@@ -2,6 +2,10 @@
 
 #include "every_header.hpp"
 
+#ifdef CUDA_VERSION
+#error "a header that is not named after CUDA includes CUDA's"
+#endif
+
 gmlake::address other_units_address();
 
 int main() { return other_units_address() == gmlake::address{} ? 0 : 1; }
