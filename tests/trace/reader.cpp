@@ -78,7 +78,7 @@ TEST_CASE("a line that is not part of a trace is named, with what is wrong") {
       {"a;0;1;0\n", 1, "unknown kind \"a;0;1;0\": expected a, f or m"},
   };
   for (bad const& b : cases) {
-    CAPTURE(b.text);
+    CAPTURE(std::string(b.text));
     auto const r = trace::read(b.text);
     CHECK_FALSE(r);
     CHECK(r.error.line == b.line);

@@ -1,0 +1,168 @@
+#include "cli.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "presets.hpp"
+
+namespace gmlake::replay_tool {
+namespace {
+
+constexpr int bad_command_line = 2;
+
+std::string known_presets() {
+  std::string names = "all";
+  for (preset const& p : presets) (names += ", ") += p.name;
+  return names;
+}
+
+std::string preset_help() {
+  std::string text =
+      "Replay through this preset; may be repeated. Default: " + std::string(presets.front().name) + ". Known:";
+  for (preset const& p : presets) text += "\n  " + std::string(p.name) + ": " + std::string(p.what);
+  return text + "\n  all: each of them";
+}
+
+std::string check_preset(std::string const& name) {
+  bool const known =
+      name == "all" || std::any_of(presets.begin(), presets.end(), [&](preset const& p) { return p.name == name; });
+  return known ? "" : "unknown preset '" + name + "'; known: " + known_presets();
+}
+
+std::string check_bytes(std::string const& text) {
+  return parse_bytes(text) ? "" : "'" + text + "' is not a size: bytes, or a number with KiB, MiB, GiB or TiB";
+}
+
+std::string check_count(std::string const& text) {
+  std::uint64_t n = 0;
+  auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return code == std::errc{} && end == text.data() + text.size() ? "" : "'" + text + "' is not a number of events";
+}
+
+std::string check_scale(std::string const& text) {
+  double f = 0;
+  bool const number = CLI::detail::lexical_cast(text, f);
+  return number && std::isfinite(f) && f >= 1 ? "" : "'" + text + "' is not a number of at least 1";
+}
+
+/// The named presets in order, each once.
+std::vector<std::string> chosen(std::vector<std::string> const& named) {
+  std::vector<std::string> names;
+  auto const add = [&names](std::string const& n) {
+    if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
+  };
+  for (std::string const& n : named) {
+    if (n != "all") add(n);
+    else {
+      for (preset const& p : presets) add(std::string(p.name));
+    }
+  }
+  if (names.empty()) add(std::string(presets.front().name));
+  return names;
+}
+
+std::string known_options(CLI::App const& app) {
+  std::string names;
+  for (CLI::Option const* o : app.get_options()) {
+    if (!o->get_lnames().empty()) names += " --" + o->get_lnames().front();
+  }
+  return names;
+}
+
+exit_now complain(std::string const& message) {
+  (void)std::fprintf(stderr, "gmlake-replay: %s\n", message.c_str());
+  return {bad_command_line};
+}
+
+}  // namespace
+
+std::optional<bytes> parse_bytes(std::string_view text) noexcept {
+  std::size_t const end = std::min(text.find_first_not_of("0123456789."), text.size());
+  std::string const number(text.substr(0, end));
+  std::string_view const unit = text.substr(end);
+  static std::map<std::string_view, int> const shifts = {{"", 0},     {"B", 0},  {"K", 10},   {"KiB", 10}, {"M", 20},
+                                                         {"MiB", 20}, {"G", 30}, {"GiB", 30}, {"T", 40},   {"TiB", 40}};
+  auto const shift = shifts.find(unit);
+  if (number.empty() || shift == shifts.end() || std::count(number.begin(), number.end(), '.') > 1) return {};
+  constexpr double largest = 0x1p62;
+  double const n = std::floor(std::ldexp(std::strtod(number.c_str(), nullptr), shift->second));
+  if (!(n >= 1 && n <= largest)) return {};
+  // Above 2^53 a double would round what was given to the byte.
+  if (shift->second == 0 && number.find('.') == number.npos) return std::strtoull(number.c_str(), nullptr, 10);
+  return static_cast<bytes>(n);
+}
+
+std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
+  command_line c;
+  std::vector<std::string> named;
+  std::string backend = "sim", limit, chunk, scale;
+
+  CLI::App app{
+      "Replays allocation traces through gmlake's pools and models of its peers, and tells what each takes.\n"
+      "Reads gmlake's traces and RMM's logs, plain or gzip.",
+      "gmlake-replay"};
+  app.add_option("trace", c.traces, "Traces to replay")->required()->type_name("FILE");
+  app.add_option("--preset", named, preset_help())
+      ->type_name("NAME")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(check_preset, ""));
+  app.add_option(
+         "--backend", backend,
+         "Where memory comes from. sim: nowhere, at an H200's modelled cost; host: this machine's memory; cuda: "
+         "the first CUDA device")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"sim", "host", "cuda"}));
+  auto* const with_limit =
+      app.add_option("--limit", limit, "Physical memory that a pool may hold; also 30GiB and the like")
+          ->type_name("BYTES")
+          ->check(CLI::Validator(check_bytes, ""));
+  app.add_flag("--min-limit", c.min_limit,
+               "Also find the smallest limit under which, and under every larger one tried, the trace completes")
+      ->excludes(with_limit);
+  app.add_option("--fence-lag", c.pool.fence_lag,
+                 "Simulated fences are reached N events after their recording, and all at a step mark. Default: 1000")
+      ->type_name("N")
+      ->check(CLI::Validator(check_count, ""));
+  app.add_option("--chunk", chunk, "Size of the chunks that gmlake's pools create, instead of what they would choose")
+      ->type_name("BYTES")
+      ->check(CLI::Validator(check_bytes, ""));
+  app.add_option("--scale", scale, "Divide every size by F, at least 1, to fit a smaller machine")
+      ->type_name("F")
+      ->check(CLI::Validator(check_scale, ""));
+  app.add_flag("--json", c.json, "Print one JSON object a line instead of the table");
+  app.add_option("--report", c.report, "Write charts, maps and the table as one web page")->type_name("FILE.html");
+  app.add_flag("--verify", c.verify,
+               "Fill each block with a pattern of its own, or pages of it where it is large, and "
+               "check them before it is freed; on host and cuda");
+  app.footer(
+      "Exit status: 0; 1 if a replay ran out of memory, failed or found wrong contents; 2 if the command line or a "
+      "trace "
+      "is wrong.");
+
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ExtrasError const& e) {
+    return complain("unknown option: " + std::string(e.what()) + "\nKnown options:" + known_options(app));
+  } catch (CLI::ParseError const& e) {
+    if (e.get_exit_code() == 0) return exit_now{app.exit(e)};
+    return complain(e.what());
+  }
+
+  c.backend = backend == "host" ? backend_kind::host : backend == "cuda" ? backend_kind::cuda : backend_kind::sim;
+  if (c.backend == backend_kind::cuda && !built_with_cuda)
+    return complain("--backend cuda: built without CUDA's headers");
+  if (c.verify && c.backend == backend_kind::sim) return complain("--verify: the sim backend has no memory to check");
+  c.presets = chosen(named);
+  if (!limit.empty()) c.pool.limit = *parse_bytes(limit);
+  if (!chunk.empty()) c.pool.chunk = parse_bytes(chunk);
+  if (!scale.empty()) c.scale = std::stod(scale);
+  return c;
+}
+
+}  // namespace gmlake::replay_tool

@@ -1,0 +1,36 @@
+#pragma once
+/// The command line as a value.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "run.hpp"
+
+namespace gmlake::replay_tool {
+
+struct command_line {
+  std::vector<std::string> traces;   ///< paths
+  std::vector<std::string> presets;  ///< names of known presets, each once
+  backend_kind backend = backend_kind::sim;
+  pool_request pool;
+  bool min_limit = false;
+  double scale = 1;
+  bool json = false;
+  bool verify = false;
+  std::string report;  ///< path; empty: none
+};
+
+/// What the process has to end with at once: after --help, or where the command line is wrong. The text is printed.
+struct exit_now {
+  int status = 0;
+};
+
+/// Reads the command line.
+[[nodiscard]] std::variant<command_line, exit_now> parse(int argc, char const* const* argv);
+
+/// "1048576", "512MiB", "1.5GiB", "2G": bytes; nothing where it is not positive, or not representable.
+[[nodiscard]] std::optional<bytes> parse_bytes(std::string_view text) noexcept;
+
+}  // namespace gmlake::replay_tool

@@ -1,0 +1,143 @@
+#pragma once
+/// Drives one preset over one trace: the timed replay, and what else is asked for, each with a pool of its own.
+///
+/// Streams are simulated on every backend: a replay queues no device work, and so every backend sees the same
+/// decisions, the driver's measured time stands beside the modelled one, and contents may be checked from the host.
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends.hpp"
+#include "format.hpp"
+#include "gmlake/stream/simulated_streams.hpp"
+#include "gmlake/stream/simulated_timeline.hpp"
+#include "gmlake/trace/verifier.hpp"
+#include "run.hpp"
+
+namespace gmlake::replay_tool {
+
+/// What `make` gives: anything that points to a pool.
+template <class M, class Backend>
+concept PoolMaker =
+    PhysicalBackend<Backend> && requires(M const& make, Backend b, simulated_streams s, pool_request const& r) {
+      requires Pool<std::remove_reference_t<decltype(*make(std::move(b), std::move(s), r))>>;
+    };
+
+namespace drive_detail {
+
+struct reporting : trace::no_hooks {
+  run_request const& request;
+  std::string_view activity;
+
+  void progressed(std::size_t done) const {
+    request.progress(activity, static_cast<double>(done) / static_cast<double>(request.events->events.size()));
+  }
+};
+
+/// A watcher that also reports progress.
+template <trace::ReplayHooks Watcher>
+struct watching : reporting {
+  Watcher& watcher;
+
+  bool allocated(std::uint32_t id, address a, bytes n) { return watcher.allocated(id, a, n); }
+  bool deallocating(std::uint32_t id, address a) { return watcher.deallocating(id, a); }
+  void passed(std::size_t i) { watcher.passed(i); }
+};
+
+inline std::string describe(error const& e) {
+  std::string what = to_string(e.code);
+  if (*e.call != '\0') what += std::string(" (") + e.call + ")";
+  if (e.native != 0) what += ", code " + std::to_string(e.native);
+  memory_account const& a = e.account;
+  if (e.code != errc::out_of_memory || a.reserved == 0) return what;
+  return what + ": " + readable(a.reserved) + " reserved, " + readable(a.live) + " live, " +
+         readable(a.largest_contiguous) + " contiguous; " + (a.fragmented() ? "fragmented" : "exhausted");
+}
+
+/// Empty where the replay completed.
+inline std::string describe(run_request const& q, trace::replay_result const& r) {
+  if (r.ok()) return {};
+  trace::event const& e = q.events->events[r.failed_event];
+  std::string const what = e.kind == trace::event_kind::allocate ? "allocation of " + std::to_string(e.size) + " bytes"
+                                                                 : "free of block " + std::to_string(e.id);
+  return "event " + std::to_string(r.failed_event + 1) + ", " + what + ": " + describe(r.error);
+}
+
+}  // namespace drive_detail
+
+/// Fills in all of a record but its names.
+template <class Open, class Make>
+  requires PoolMaker<Make, typename std::invoke_result_t<Open>::value_type>
+void drive(run_request const& q, Open const& open, Make const& make, run_record& out) {
+  using namespace drive_detail;
+
+  if (auto const backend = open(); !backend) {
+    out.failure = "the backend can't be opened: " + describe(backend.error());
+    return;
+  }
+
+  auto const with_pool = [&](bytes limit, auto&& use) -> trace::replay_result {
+    auto backend = open();
+    if (!backend) {
+      trace::replay_result failed;
+      failed.outcome = trace::replay_outcome::failed;
+      failed.error = backend.error();
+      return failed;
+    }
+    pool_request request = q.pool;
+    request.limit = limit;
+    auto timeline = std::make_shared<simulated_timeline>(timeline_options{.lag = q.pool.fence_lag});
+    auto pool = make(*std::move(backend), simulated_streams(timeline), request);
+    return use(*pool, *timeline);
+  };
+  auto const plain = [&](std::string_view activity) {
+    return [&q, activity](auto& pool, simulated_timeline& timeline) {
+      reporting hooks{{}, q, activity};
+      return trace::replay(*q.events, pool, timeline, hooks);
+    };
+  };
+
+  out.replay = with_pool(q.pool.limit, plain("replaying"));
+  out.failure = describe(q, out.replay);
+
+  if (q.sample && out.replay.operations != 0) {
+    (void)with_pool(q.pool.limit, [&]<class P>(P& pool, simulated_timeline& timeline) {
+      constexpr std::size_t samples = 1000;  // as many as a chart has room for
+      trace::sampler<P> sampler(pool, q.events->events.size(), q.summary.peak_event, samples);
+      watching<trace::sampler<P>> hooks{{{}, q, "sampling"}, sampler};
+      auto r = trace::replay(*q.events, pool, timeline, hooks);
+      out.series = std::move(sampler.series());
+      out.peak = std::move(sampler.peak());
+      return r;
+    });
+  }
+
+  if (q.verify && out.failure.empty()) {
+    (void)with_pool(q.pool.limit, [&]<class P>(P& pool, simulated_timeline& timeline) {
+      if constexpr (requires { trace::verifier(pool.backend(), 0); }) {
+        trace::verifier verifier(pool.backend(), q.events->allocations);
+        watching<decltype(verifier)> hooks{{{}, q, "verifying"}, verifier};
+        trace::replayer replayer(*q.events, pool, timeline, hooks);
+        trace::replay_result r = replayer.run();
+        if (r.outcome == trace::replay_outcome::failed) out.failure = describe(q, r);
+        else if (!r.ok()) out.failure = "event " + std::to_string(r.failed_event + 1) + ": " + verifier.message();
+        else if (!verifier.finish(replayer.addresses())) out.failure = "at the end: " + verifier.message();
+        return r;
+      } else {
+        out.failure = "this preset or backend can't be verified";
+        return trace::replay_result{};
+      }
+    });
+  }
+
+  if (q.min_limit) {
+    bytes const sufficing = out.replay.stats.reserved.peak;
+    out.min_limit = trace::find_min_limit(q.summary.peak_requested, sufficing,
+                                          [&](bytes limit) { return with_pool(limit, plain("searching the limit")); });
+    if (!out.min_limit->found && out.failure.empty()) out.failure = "no limit suffices";
+  }
+  out.ok = out.failure.empty();
+}
+
+}  // namespace gmlake::replay_tool

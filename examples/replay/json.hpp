@@ -1,0 +1,14 @@
+#pragma once
+/// A record as one line of JSON.
+
+#include <string>
+
+#include "run.hpp"
+
+namespace gmlake::replay_tool {
+
+/// Bytes are integers, times milliseconds or nanoseconds as their keys say. Where no limit was found, both of its keys
+/// are null.
+[[nodiscard]] std::string to_json(run_record const& r);
+
+}  // namespace gmlake::replay_tool

@@ -1,0 +1,125 @@
+/// gmlake-replay: replays allocation traces through pools and prints, tabulates or draws what each takes.
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli.hpp"
+#include "json.hpp"
+#include "load.hpp"
+#include "presets.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+#include "table.hpp"
+
+namespace gmlake::replay_tool {
+namespace {
+
+constexpr int succeeded = 0;
+constexpr int replay_failed = 1;
+constexpr int bad_input = 2;
+
+void say(std::string const& message) { (void)std::fprintf(stderr, "gmlake-replay: %s\n", message.c_str()); }
+
+run_record run_one(preset const& p, std::string const& name, run_request& request, progress& shown) {
+  run_record record;
+  record.trace = name;
+  record.preset = p.name;
+  record.backend = request.backend;
+  shown.begin(name + " through " + record.preset);
+  p.run(request, record);
+  shown.end();
+  return record;
+}
+
+report_section section_of(std::string const& name, trace::trace const& t, trace::trace_summary const& s) {
+  return {.name = name,
+          .events = t.events.size(),
+          .allocations = t.allocations,
+          .steps = s.steps,
+          .requested_peak = s.peak_requested,
+          .peak_event = s.peak_event,
+          .runs = {}};
+}
+
+report_run report_of(run_record const& r) {
+  pool_stats const& s = r.replay.stats;
+  auto const driver = s.driver.total();
+  report_run out{.name = r.preset,
+                 .failure = r.failure,
+                 .requested_peak = s.requested.peak,
+                 .reserved_peak = s.reserved.peak,
+                 .driver_calls = driver.calls,
+                 .driver_ms = milliseconds(driver.time),
+                 .stitches = s.stitches_made,
+                 .stitch_hits = s.stitch_hits,
+                 .ns_per_op = r.replay.ns_per_op(),
+                 .min_limit = 0,
+                 .series = r.series,
+                 .peak = r.peak};
+  if (r.min_limit && r.min_limit->found) out.min_limit = r.min_limit->limit;
+  return out;
+}
+
+/// Replays every trace through every preset. Returns the exit status.
+int replay_all(command_line const& c) {
+  std::vector<run_record> records;
+  report page{.backend = std::string(to_string(c.backend)), .scale = c.scale, .sections = {}};
+  progress shown;
+  for (std::string const& path : c.traces) {  // at once, not after minutes of replaying others
+    if (!std::filesystem::exists(path)) return say(path + ": no such file"), bad_input;
+  }
+  for (std::string const& path : c.traces) {
+    loaded l = load_trace(path);
+    if (!l.wrong.empty()) return say(l.wrong), bad_input;
+    trace::scale(l.value, c.scale);
+    run_request request{.events = &l.value,
+                        .summary = trace::summarize(l.value),
+                        .backend = c.backend,
+                        .pool = c.pool,
+                        .min_limit = c.min_limit,
+                        .sample = !c.report.empty(),
+                        .verify = c.verify,
+                        .progress = [&shown](std::string_view what, double done) { shown.update(what, done); }};
+    page.sections.push_back(section_of(trace_name(path), l.value, request.summary));
+    for (std::string const& name : c.presets) {
+      auto const p =
+          std::find_if(presets.begin(), presets.end(), [&](preset const& known) { return known.name == name; });
+      run_record r = run_one(*p, page.sections.back().name, request, shown);
+      if (!r.ok) say(path + ": " + r.preset + ": " + r.failure);
+      if (c.json) (void)std::puts(to_json(r).c_str());
+      if (!c.report.empty()) page.sections.back().runs.push_back(report_of(r));
+      // Only the report needs these, and they are large.
+      r.series = {};
+      r.peak.reset();
+      records.push_back(std::move(r));
+    }
+  }
+  if (!c.json) (void)std::fputs(to_table(records).c_str(), stdout);
+  if (!c.report.empty()) {
+    std::ofstream out(c.report, std::ios::binary);
+    if (!(out << render(page)).flush()) return say(c.report + ": can't be written"), bad_input;
+  }
+  return std::all_of(records.begin(), records.end(), [](run_record const& r) { return r.ok; }) ? succeeded
+                                                                                               : replay_failed;
+}
+
+}  // namespace
+}  // namespace gmlake::replay_tool
+
+int main(int argc, char** argv) {
+  using namespace gmlake::replay_tool;
+  try {
+    auto const parsed = parse(argc, argv);
+    if (auto const* const now = std::get_if<exit_now>(&parsed)) return now->status;
+    return replay_all(std::get<command_line>(parsed));
+  } catch (std::exception const& e) {
+    say(e.what());
+    return replay_failed;
+  }
+}

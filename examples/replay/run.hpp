@@ -1,0 +1,73 @@
+#pragma once
+/// One replay as the tool knows it: what is asked for, and what came of it.
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gmlake/observe/snapshot.hpp"
+#include "gmlake/trace/event.hpp"
+#include "gmlake/trace/min_limit.hpp"
+#include "gmlake/trace/replay.hpp"
+#include "gmlake/trace/summary.hpp"
+#include "gmlake/trace/time_series.hpp"
+
+namespace gmlake::replay_tool {
+
+enum class backend_kind : std::uint8_t { sim, host, cuda };
+
+[[nodiscard]] constexpr std::string_view to_string(backend_kind b) noexcept {
+  switch (b) {
+    case backend_kind::sim: return "sim";
+    case backend_kind::host: return "host";
+    case backend_kind::cuda: return "cuda";
+  }
+  return "";
+}
+
+/// What every pool of a run is made with.
+struct pool_request {
+  bytes limit = std::numeric_limits<bytes>::max();
+  std::uint64_t fence_lag = 1000;  ///< events until a simulated fence is reached
+  std::optional<bytes> chunk;      ///< for presets that have chunks to choose
+};
+
+struct run_request {
+  trace::trace const* events = nullptr;
+  trace::trace_summary summary;
+  backend_kind backend = backend_kind::sim;
+  pool_request pool;
+  bool min_limit = false;  ///< search for it
+  bool sample = false;     ///< fill in `series` and `peak`, in a second replay
+  bool verify = false;     ///< check contents, in one more
+  std::function<void(std::string_view activity, double done)> progress = [](std::string_view, double) {};
+};
+
+struct run_record {
+  std::string trace;
+  std::string preset;
+  backend_kind backend = backend_kind::sim;
+  bool ok = false;      ///< every replay asked for completed and every check passed
+  std::string failure;  ///< why not
+  trace::replay_result replay;
+  std::optional<trace::min_limit_result> min_limit;
+  trace::time_series series;
+  std::optional<pool_snapshot> peak;  ///< at the trace's peak requested
+
+  /// 1 − peak requested / peak reserved.
+  [[nodiscard]] double fragmentation() const noexcept {
+    auto const& s = replay.stats;
+    return s.reserved.peak == 0 ? 0.0
+                                : 1.0 - static_cast<double>(s.requested.peak) / static_cast<double>(s.reserved.peak);
+  }
+  [[nodiscard]] std::uint64_t waits() const noexcept { return replay.stats.device_waits + replay.stats.host_waits; }
+};
+
+[[nodiscard]] constexpr double milliseconds(std::chrono::nanoseconds t) noexcept {
+  return static_cast<double>(t.count()) / 1e6;
+}
+
+}  // namespace gmlake::replay_tool
