@@ -2,6 +2,10 @@
 
 #include "gmlake/stream/cuda_events.hpp"
 
+#include <cstdint>
+
+#include <dlfcn.h>
+
 #include "tests/stream/stream_policy_suite.hpp"
 
 using namespace gmlake;
@@ -41,6 +45,61 @@ TEST_CASE("events are created when needed and used again once released") {
   for (int i = 0; i != 300; ++i) fences.push_back(must(s->record(second_stream)));
   for (auto& f : fences) s->release(f);
   CHECK(s->events() == 300);
+}
+
+namespace {
+
+/// The entry points that only this test needs.
+template <class Entry>
+Entry* entry(char const* name) {
+  return reinterpret_cast<Entry*>(::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), name));
+}
+
+}  // namespace
+
+TEST_CASE("a captured stream is neither recorded nor made to wait, and its capture goes on") {
+  auto s = make_streams<cuda_events>();
+  if (!s) return;
+  auto const context = must(cuda_context::retain(0));
+  auto const create = entry<decltype(::cuStreamCreate)>("cuStreamCreate");
+  auto const destroy = entry<decltype(::cuStreamDestroy)>("cuStreamDestroy_v2");
+  auto const begin = entry<decltype(::cuStreamBeginCapture)>("cuStreamBeginCapture_v2");
+  auto const end = entry<decltype(::cuStreamEndCapture)>("cuStreamEndCapture");
+  auto const destroy_graph = entry<decltype(::cuGraphDestroy)>("cuGraphDestroy");
+
+  for (auto mode :
+       {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+    for (unsigned flags : {unsigned{CU_STREAM_DEFAULT}, unsigned{CU_STREAM_NON_BLOCKING}}) {
+      CAPTURE(mode);
+      CAPTURE(flags);
+      auto other = must(s->record(second_stream));
+      CUstream captured = nullptr;
+      CUgraph graph = nullptr;
+      CUresult const ended = context.with_current([&](cuda_driver const&) noexcept {
+        if (CUresult const r = create(&captured, flags); r != CUDA_SUCCESS) return r;
+        if (CUresult const r = begin(captured, mode); r != CUDA_SUCCESS) return r;
+        auto const name = static_cast<stream>(reinterpret_cast<std::uintptr_t>(captured));
+        fails_with(s->record(name), errc::not_supported);
+        fails_with(s->wait(name, other), errc::not_supported);
+        must(s->synchronize(other));
+        CHECK(must(s->reached(other)));
+        std::vector<cuda_events::fence> fences;  // more than there are events yet
+        for (std::size_t i = 0, n = s->events(); i <= n; ++i) fences.push_back(must(s->record(second_stream)));
+        for (auto& f : fences) s->release(f);
+        // The default stream waits for a blocking stream, and so can't be recorded while that is captured.
+        auto on_default = s->record(first_stream);
+        if (flags == CU_STREAM_NON_BLOCKING) must(s->synchronize(*on_default));
+        else fails_with(on_default, errc::not_supported);
+        if (on_default) s->release(*on_default);
+        return end(captured, &graph);
+      });
+      CHECK(ended == CUDA_SUCCESS);
+      CHECK(graph != nullptr);
+      static_cast<void>(destroy_graph(graph));
+      static_cast<void>(destroy(captured));
+      s->release(other);
+    }
+  }
 }
 
 #endif  // cuda.h

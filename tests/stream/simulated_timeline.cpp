@@ -162,6 +162,20 @@ TEST_CASE("a destroyed stream can't be recorded or made to wait, and the device 
   CHECK(t.ordered(p, b));
 }
 
+TEST_CASE("a captured stream can't be recorded or made to wait until its capture ends") {
+  simulated_timeline t(never);
+  auto f = must(t.record(a));
+  must(t.set_captured(a, true));
+  fails_with(t.record(a), errc::not_supported);
+  fails_with(t.wait(a, f), errc::not_supported);
+  must(t.wait(b, f));
+  must(t.set_captured(a, false));
+  static_cast<void>(must(t.record(a)));
+  must(t.wait(a, f));
+  CHECK(t.counts().records == 2);
+  CHECK(t.counts().waits == 2);
+}
+
 TEST_CASE("calls and live fences are counted") {
   simulated_timeline t(never);
   auto f = must(t.record(a));

@@ -45,6 +45,8 @@ struct cuda_driver {
   decltype(&::cuEventSynchronize) event_synchronize = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
+  decltype(&::cuStreamIsCapturing) stream_is_capturing = nullptr;
+  decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode = nullptr;
 
   /// The driver, loaded and initialised by the first call. Later calls return what that one did; thread-safe.
   /// Errors: `no_driver`, whose `call` names what is missing: the library, an entry point, or `cuInit`, which failed
@@ -116,7 +118,9 @@ struct loaded_cuda_driver {
                find("cuEventDestroy", driver.event_destroy) && find("cuEventRecord", driver.event_record) &&
                find("cuEventQuery", driver.event_query) && find("cuEventSynchronize", driver.event_synchronize) &&
                find("cuStreamWaitEvent", driver.stream_wait_event) &&
-               find("cuStreamSynchronize", driver.stream_synchronize);
+               find("cuStreamSynchronize", driver.stream_synchronize) &&
+               find("cuStreamIsCapturing", driver.stream_is_capturing) &&
+               find("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
     if (!complete) return;
 
     if (CUresult const r = driver.init(0); r != CUDA_SUCCESS) lack("cuInit", static_cast<int>(r));

@@ -5,10 +5,10 @@
 /// acquires what recording it takes; the function without the prefix records it, can't fail, and may be called only
 /// straight after its check succeeded. Between the two, the backend acts.
 ///
-/// A broken rule is `invalid_argument`, and the error's `call` names the rule. Three rules are stricter than CUDA's,
-/// and catch what can only be a mistake: a mapped handle is not released, access is not set across a hole, and an unmap
-/// has something to unmap. Addresses resolve through a table of one entry a granule for each reservation, in pages made
-/// when first mapped: O(1) a lookup, however long the range.
+/// A broken rule is `invalid_argument`, and the error's `call` names the rule. Four rules are stricter than CUDA's, and
+/// catch what can only be a mistake: a mapped handle is not released, no mapping crosses from one reservation into the
+/// next, access is not set across a hole, and an unmap has something to unmap. Addresses resolve through a table of one
+/// entry a granule for each reservation, in pages made when first mapped: O(1) a lookup, however long the range.
 
 #include <algorithm>
 #include <bit>

@@ -4,8 +4,11 @@
 /// Events carry no timing, are created when first needed and recycled, and are all destroyed with the policy. Once the
 /// driver has shut down, at the end of the process, all work is done: fences are reached, and nothing fails.
 ///
-/// A stream that is being captured can't be asked what it has reached: a fence recorded on it belongs to the graph, and
-/// `reached` and `synchronize` of it fail with `driver_failure`.
+/// A stream that is being captured has no point in time to record or to wait at, and trying would break the capture:
+/// `record` and `wait` on it are `not_supported`, and leave it whole. So do the other calls, whatever mode another
+/// stream is captured in; only `synchronize_device` can't be had meanwhile.
+///
+/// CUDA does not check stream handles: a call with a stream that was destroyed may crash in the driver.
 
 #include <new>
 #include <utility>
@@ -47,7 +50,7 @@ class cuda_events {
   }
   ~cuda_events() {
     if (all_.empty()) return;
-    static_cast<void>(context_.with_current([&](cuda_driver const& d) noexcept {
+    static_cast<void>(call([&](cuda_driver const& d) noexcept {
       for (CUevent e : all_) static_cast<void>(d.event_destroy(e));
       return CUDA_SUCCESS;
     }));
@@ -55,15 +58,19 @@ class cuda_events {
 
   [[nodiscard]] bool concurrent() const noexcept { return true; }
 
-  /// Errors: `out_of_host_memory`; `driver_failure`, whatever the driver held against the stream.
+  /// Errors: `not_supported` (a captured stream); `out_of_host_memory`; `driver_failure`.
   [[nodiscard]] result<fence> record(stream s) noexcept {
     if (free_.empty()) {
       if (auto ok = add_event(); !ok) return failure(ok.error());
       if (free_.empty()) return fence{};
     }
     CUevent const e = free_.back();
-    CUresult const r =
-        context_.with_current([&](cuda_driver const& d) noexcept { return d.event_record(e, to_cuda(s)); });
+    bool captured = false;
+    CUresult const r = call([&](cuda_driver const& d) noexcept {
+      captured = is_captured(d, s);
+      return captured ? CUDA_SUCCESS : d.event_record(e, to_cuda(s));
+    });
+    if (captured) return failure(errc::not_supported, "record: the stream is captured");
     if (driver_is_gone(r)) return fence{};
     if (r != CUDA_SUCCESS) return failure(errc::driver_failure, "cuEventRecord", r);
     free_.pop_back();
@@ -72,29 +79,32 @@ class cuda_events {
 
   [[nodiscard]] result<bool> reached(fence& f) noexcept {
     if (f.event == nullptr) return true;
-    CUresult const r = context_.with_current([&](cuda_driver const& d) noexcept { return d.event_query(f.event); });
+    CUresult const r = call([&](cuda_driver const& d) noexcept { return d.event_query(f.event); });
     if (r == CUDA_SUCCESS || driver_is_gone(r)) return true;
     if (r == CUDA_ERROR_NOT_READY) return false;
     return cuda_failure(r, "cuEventQuery");
   }
 
+  /// Errors: `not_supported` (a captured stream); `driver_failure`.
   [[nodiscard]] result<void> wait(stream s, fence& f) noexcept {
     if (f.event == nullptr) return {};
-    return to_quiet_result(context_.with_current([&](cuda_driver const& d) noexcept {
-      return d.stream_wait_event(to_cuda(s), f.event, CU_EVENT_WAIT_DEFAULT);
-    }),
-                           "cuStreamWaitEvent");
+    bool captured = false;
+    CUresult const r = call([&](cuda_driver const& d) noexcept {
+      captured = is_captured(d, s);
+      return captured ? CUDA_SUCCESS : d.stream_wait_event(to_cuda(s), f.event, CU_EVENT_WAIT_DEFAULT);
+    });
+    if (captured) return failure(errc::not_supported, "wait: the stream is captured");
+    return to_quiet_result(r, "cuStreamWaitEvent");
   }
 
   [[nodiscard]] result<void> synchronize(fence& f) noexcept {
     if (f.event == nullptr) return {};
-    return to_quiet_result(
-        context_.with_current([&](cuda_driver const& d) noexcept { return d.event_synchronize(f.event); }),
-        "cuEventSynchronize");
+    return to_quiet_result(call([&](cuda_driver const& d) noexcept { return d.event_synchronize(f.event); }),
+                           "cuEventSynchronize");
   }
 
   [[nodiscard]] result<void> synchronize_device() noexcept {
-    return to_quiet_result(context_.with_current([](cuda_driver const& d) noexcept { return d.context_synchronize(); }),
+    return to_quiet_result(call([](cuda_driver const& d) noexcept { return d.context_synchronize(); }),
                            "cuCtxSynchronize");
   }
 
@@ -112,6 +122,26 @@ class cuda_events {
 
   [[nodiscard]] static CUstream to_cuda(stream s) noexcept { return reinterpret_cast<CUstream>(to_integer(s)); }
 
+  /// Also where the default stream can't be asked because of another stream's capture.
+  [[nodiscard]] static bool is_captured(cuda_driver const& d, stream s) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult const r = d.stream_is_capturing(to_cuda(s), &status);
+    return r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (r == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+  }
+
+  /// With the context current, and with no capture in the way: asking an event is safe, but a capture in the strictest
+  /// mode, on any thread, would take it for a mistake and be broken off.
+  template <class Call>
+  [[nodiscard]] CUresult call(Call body) const noexcept {
+    return context_.with_current([&](cuda_driver const& d) noexcept {
+      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+      if (CUresult const r = d.exchange_capture_mode(&mode); r != CUDA_SUCCESS) return r;
+      CUresult const outcome = body(d);
+      static_cast<void>(d.exchange_capture_mode(&mode));
+      return outcome;
+    });
+  }
+
   /// Makes one event free, or none if the driver is gone. `free_` gets room for every event there is.
   [[nodiscard]] result<void> add_event() noexcept {
     try {
@@ -121,8 +151,7 @@ class cuda_events {
       return failure(errc::out_of_host_memory, "record");
     }
     CUevent e = nullptr;
-    CUresult const r = context_.with_current(
-        [&](cuda_driver const& d) noexcept { return d.event_create(&e, CU_EVENT_DISABLE_TIMING); });
+    CUresult const r = call([&](cuda_driver const& d) noexcept { return d.event_create(&e, CU_EVENT_DISABLE_TIMING); });
     if (driver_is_gone(r)) return {};
     if (r != CUDA_SUCCESS) return failure(errc::driver_failure, "cuEventCreate", r);
     all_.push_back(e);

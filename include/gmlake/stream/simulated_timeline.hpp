@@ -106,12 +106,22 @@ class simulated_timeline {
     return {};
   }
 
+  /// The stream is being captured into a graph from now on, or no more: meanwhile `record` and `wait` on it are
+  /// `not_supported`, as with CUDA's. Errors: `out_of_host_memory`.
+  [[nodiscard]] result<void> set_captured(stream s, bool captured) noexcept {
+    queue* const q = find_or_add(s);
+    if (q == nullptr) return failure(errc::out_of_host_memory, "set_captured");
+    q->captured = captured;
+    return {};
+  }
+
   /// What a stream policy does, for `simulated_streams`. A misused fence is `invalid_argument`, and is counted.
   /// @{
   [[nodiscard]] result<fence> record(stream s) noexcept {
     queue* const q = find_or_add(s);
     if (q == nullptr) return failure(errc::out_of_host_memory, "record");
     if (q->destroyed) return failure(errc::driver_failure, "record: destroyed stream");
+    if (q->captured) return failure(errc::not_supported, "record: captured stream");
     fence f;
     f.queue_ = index_of(*q);
     f.number_ = ++last_;
@@ -136,6 +146,7 @@ class simulated_timeline {
     queue* const q = find_or_add(s);
     if (q == nullptr) return failure(errc::out_of_host_memory, "wait");
     if (q->destroyed) return failure(errc::driver_failure, "wait: destroyed stream");
+    if (q->captured) return failure(errc::not_supported, "wait: captured stream");
     if (f.queue_ != index_of(*q) && !join(*q, f)) return failure(errc::out_of_host_memory, "wait");
     ++counts_.waits;
     return {};
@@ -170,6 +181,7 @@ class simulated_timeline {
     serial observed = 0;  ///< what the host knows to be reached here
     std::shared_ptr<vector_clock const> clock{};
     bool destroyed = false;
+    bool captured = false;
   };
 
   [[nodiscard]] result<void> check(fence const& f, char const* call) noexcept {
