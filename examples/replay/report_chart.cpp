@@ -25,12 +25,12 @@ std::string line(trace::time_series const& s, bytes top) {
     d += "1 " + std::to_string(y - last) + " ";
     last = y;
   }
-  return d;
+  return s.samples.size() > 1 ? d : d + "1 0";  // one sample is a line too
 }
 
 /// The area under such a line.
 std::string area(std::string line, std::size_t samples) {
-  return line += "L" + std::to_string(samples - 1) + " 10000L0 10000Z";
+  return line += "L" + std::to_string(std::max<std::size_t>(samples, 2) - 1) + " 10000L0 10000Z";
 }
 
 std::string horizontal(char const* kind, int y, double right) {
