@@ -13,8 +13,9 @@ using namespace gmlake;
 /// A trace that completes under the limits, in steps of the grid, for which `suffices` holds.
 template <class Suffices>
 struct pretended {
+  explicit pretended(Suffices f) : suffices(f) {}
   Suffices suffices;
-  std::set<bytes> tried{};
+  std::set<bytes> tried;
   trace::replay_result operator()(bytes limit) {
     CHECK(limit % 2_MiB == 0);
     CHECK(tried.insert(limit / 2_MiB).second);
