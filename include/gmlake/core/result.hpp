@@ -22,7 +22,6 @@ struct unexpected {
 [[nodiscard]] constexpr unexpected failure(error const& e) noexcept { return {e}; }
 
 template <class T>
-  requires(std::is_void_v<T> || std::is_nothrow_move_constructible_v<T>)
 class [[nodiscard]] result {
  public:
   using value_type = T;
@@ -43,6 +42,7 @@ class [[nodiscard]] result {
     return *this;
   }
   constexpr ~result() {
+    static_assert(std::is_nothrow_move_constructible_v<T>);
     if (has_value_) std::destroy_at(&value_);
   }
 

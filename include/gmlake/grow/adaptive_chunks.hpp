@@ -21,6 +21,11 @@ struct adaptive_options {
   bytes chunks_in_headroom = 256;      ///< the headroom divided by this bounds every chunk
   bytes largest_in_run = 512_MiB;      ///< while growths follow each other without a free
   bytes runs_a_pool = 128;             ///< and never more than the pool's size divided by this
+
+  /// Chunks of one size throughout.
+  [[nodiscard]] static constexpr adaptive_options fixed(bytes size) noexcept {
+    return {.smallest = size, .largest = size, .smallest_under_limit = size, .largest_in_run = size};
+  }
 };
 
 class adaptive_chunks {

@@ -10,6 +10,7 @@
 #include <cassert>
 #include <utility>
 
+#include "gmlake/backend/arrears.hpp"
 #include "gmlake/backend/physical_backend.hpp"
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/core/slab.hpp"
@@ -25,7 +26,7 @@ class lake {
   using range_list = hooked_list<range, &range::in_all>;
   using hole_list = hooked_list<block, &block::in_list>;
 
-  explicit lake(Backend& backend) noexcept : backend_(&backend) {}
+  explicit lake(arrears<Backend>& owed) noexcept : owed_(&owed) {}
   lake(lake const&) = delete;
   lake& operator=(lake const&) = delete;
 
@@ -44,7 +45,7 @@ class lake {
   /// Reserves addresses for homes: a multiple of the granule. Errors: `out_of_addresses`, `out_of_host_memory`.
   [[nodiscard]] result<range*> open_range(bytes size, area kind) noexcept {
     if (!range_nodes_.reserve(1)) return failure(errc::out_of_host_memory, "reserve");
-    result<address> const at = backend_->reserve(size, 0);
+    result<address> const at = backend().reserve(size, 0);
     if (!at) return failure(at.error());
     range& r = range_nodes_.acquire();
     r.begin = *at;
@@ -55,12 +56,11 @@ class lake {
   }
 
   /// Gives back a range that holds no chunk, and so no block.
-  [[nodiscard]] result<void> close_range(range& r) noexcept {
+  void close_range(range& r) noexcept {
     assert(r.first_chunk == nullptr && r.first == nullptr);
-    if (result<void> done = backend_->unreserve(r.begin, r.size); !done) return done;
-    ranges_.erase(ranges_.iterator_to(r));
+    owed_->unreserve(r.begin, r.size);
+    ranges_.erase(range_list::s_iterator_to(r));
     range_nodes_.release(r);
-    return {};
   }
 
   /// Creates a chunk of n bytes at the end of `r` and returns it as a free block of its own, on no shelf.
@@ -102,14 +102,13 @@ class lake {
     return &b;
   }
 
-  /// Releases the chunk that `b` covers exactly and leaves a hole, merged with holes beside it. Precondition: b is free
-  /// or taken by nobody, on no shelf, and no stitch maps the chunk. On failure the chunk is as it was, or (when only
-  /// its release failed) lost to the pool: unmapped, still counted against the device.
+  /// Releases the chunk that `b` covers exactly and leaves a hole, joined with holes beside it; b is stale afterwards.
+  /// Precondition: b is on no shelf and no stitch maps the chunk. On failure the chunk is as it was.
   [[nodiscard]] result<void> vacate(block& b) noexcept {
     chunk& c = *b.first_chunk;
     assert(c.first == &b && c.home == b.begin && c.size == b.size && c.stitches == 0);
-    if (result<void> done = backend_->unmap(c.home, c.size); !done) return done;
-    result<void> const released = backend_->release(c.memory);
+    if (result<void> done = backend().unmap(c.home, c.size); !done) return done;
+    owed_->release(c.memory);
     range& r = *b.in;
     (c.previous != nullptr ? c.previous->next : r.first_chunk) = c.next;
     (c.next != nullptr ? c.next->previous : r.last_chunk) = c.previous;
@@ -124,7 +123,7 @@ class lake {
     if (b.previous != nullptr && b.previous->state == block_state::hole) absorb_next(*b.previous);
     else holes_.push_back(b);
     trim_end(r);
-    return released;
+    return {};
   }
 
   /// Sets a block's extent where no shelf has to hear of it.
@@ -200,16 +199,16 @@ class lake {
       for (chunk* c = r.first_chunk; c != nullptr;) {
         chunk& gone = *c;
         c = c->next;
-        (void)backend_->unmap(gone.home, gone.size);
-        (void)backend_->release(gone.memory);
+        owed_->unmap(gone.home, gone.size);
+        owed_->release(gone.memory);
         chunks_.release(gone);
       }
-      (void)backend_->unreserve(r.begin, r.size);
       for (block* b = r.first; b != nullptr;) {
         block& gone = *b;
         b = b->next;
         blocks_.release(gone);
       }
+      owed_->unreserve(r.begin, r.size);
       ranges_.pop_front();
       range_nodes_.release(r);
     }
@@ -217,17 +216,19 @@ class lake {
   }
 
  private:
+  [[nodiscard]] Backend& backend() noexcept { return owed_->backend(); }
+
   /// Physical memory, mapped and accessible at `at`, or nothing.
   [[nodiscard]] result<handle> create_at(address at, bytes n) noexcept {
-    result<handle> memory = backend_->create(n);
+    result<handle> memory = backend().create(n);
     if (!memory) return memory;
-    result<void> done = backend_->map(at, n, *memory);
+    result<void> done = backend().map(at, n, *memory);
     if (done) {
-      done = backend_->set_access(at, n, access::read_write);
-      if (!done) (void)backend_->unmap(at, n);
+      done = backend().set_access(at, n, access::read_write);
+      if (!done) owed_->unmap(at, n);
     }
     if (!done) {
-      (void)backend_->release(*memory);
+      owed_->release(*memory);
       return failure(done.error());
     }
     return memory;
@@ -268,7 +269,7 @@ class lake {
     blocks_.release(last);
   }
 
-  Backend* backend_;
+  arrears<Backend>* owed_;
   range_list ranges_;
   hole_list holes_;
   slab<block> blocks_;

@@ -42,7 +42,10 @@ class timeline {
     if (last_ < lanes_.size() && lanes_[last_].name == s) [[likely]]
       return last_;
     for (stream_index i = 0; i < lanes_.size(); ++i) {
-      if (lanes_[i].name == s) return last_ = i;
+      if (lanes_[i].name == s && !lanes_[i].retired) return last_ = i;
+    }
+    for (stream_index i = 0; i < lanes_.size(); ++i) {
+      if (lanes_[i].retired && lanes_[i].now <= lanes_[i].passed) return last_ = revive(i, s);
     }
     try {
       lanes_.emplace_back();
@@ -55,14 +58,24 @@ class timeline {
     return last_ = static_cast<stream_index>(lanes_.size() - 1);
   }
 
+  /// Takes back the entry that `index_of` has just made.
+  void forget_last() noexcept {
+    lanes_.pop_back();
+    for (lane& l : lanes_) l.ordered.resize(lanes_.size());
+    last_ = 0;
+  }
+
   /// The stamp of a free on stream i. Where everything runs in host order, it is passed already.
   [[nodiscard]] tick stamp(stream_index i) noexcept {
     if (!streams_.concurrent()) return 0;
     lane& l = lanes_[i];
+    if (l.retired) [[unlikely]] return l.now;
     ++l.unfenced;
     return l.now = ++clock_;
   }
 
+  /// The last stamp given out for stream i.
+  [[nodiscard]] tick latest(stream_index i) const noexcept { return lanes_[i].now; }
   /// Whether work queued on i up to `t` is known to the host to be done.
   [[nodiscard]] bool passed(stream_index i, tick t) const noexcept { return t <= lanes_[i].passed; }
   /// Whether what is queued next on `user` comes after the work on i up to t.
@@ -132,11 +145,15 @@ class timeline {
     return waited;
   }
 
-  /// The stream is about to be destroyed: what it freed is fenced while that can still be done, and its name may come
-  /// back as another stream's.
+  /// The stream is about to be destroyed: a fence is set behind all its work while that can still be done, which then
+  /// stands for whatever else is freed on it. Its name may come back as another stream's.
   [[nodiscard]] result<void> retire(stream s) noexcept {
     for (stream_index i = 0; i < lanes_.size(); ++i) {
-      if (lanes_[i].name == s) return fence_off(i);
+      if (lanes_[i].name != s || lanes_[i].retired) continue;
+      (void)stamp(i);
+      if (result<void> done = fence_off(i); !done) return done;
+      lanes_[i].retired = true;
+      return {};
     }
     return {};
   }
@@ -152,10 +169,20 @@ class timeline {
     tick passed = 0;             ///< stamps up to here are known to be done
     std::uint64_t unfenced = 0;  ///< frees since the last fence
     std::vector<mark> marks;
+    bool retired = false;        ///< its stream is gone; what it did is fenced
     std::vector<tick> ordered;  ///< for each other stream: what this one has waited for
   };
   /// Often enough to know early that memory is free, rarely enough that events cost nothing beside the frees.
   static constexpr std::uint64_t frees_a_fence = 32;
+
+  /// A retired lane whose work is done takes up a new stream; its memory comes along.
+  [[nodiscard]] stream_index revive(stream_index i, stream s) noexcept {
+    lane& l = lanes_[i];
+    l.name = s;
+    l.retired = false;
+    std::ranges::fill(l.ordered, tick{0});
+    return i;
+  }
 
   [[nodiscard]] result<void> fence_off(stream_index i) noexcept {
     lane& l = lanes_[i];

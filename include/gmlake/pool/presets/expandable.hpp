@@ -99,7 +99,7 @@ class expandable_pool {
 
   /// The bytes that `b` could have by growing into the unmapped addresses after it.
   [[nodiscard]] static bytes expandable_size(block const& b) noexcept {
-    return b.size + (b.next && b.next->state == block_state::unmapped ? b.next->size : 0);
+    return b.size + (b.next && b.next->state == pytorch_block_state::unmapped ? b.next->size : 0);
   }
 
   /// Takes the best fit out of its set. In order of size, a block that can grow yields to the next one as long as that
@@ -137,7 +137,7 @@ class expandable_pool {
     auto found = find_room(size, s);
     if (!found) return found;
     block* b = *found;
-    if (b->state == block_state::unmapped)
+    if (b->state == pytorch_block_state::unmapped)
       if (auto mapped = map(b, std::min(b->size, size)); !mapped) return failure(mapped.error());
     while (b->size < size) {
       block* next = b->next;
@@ -155,9 +155,9 @@ class expandable_pool {
     for (auto it = unmapped.lower_bound(s, typename store::by_address{}); it != unmapped.end() && it->owner == s;
          ++it) {
       block* b = &*it;
-      if (b->prev && b->prev->state == block_state::free) b = b->prev;
+      if (b->prev && b->prev->state == pytorch_block_state::free) b = b->prev;
       bytes room = 0;
-      for (block const* c = b; c && c->state != block_state::live && room < size; c = c->next) room += c->size;
+      for (block const* c = b; c && c->state != pytorch_block_state::live && room < size; c = c->next) room += c->size;
       if (room >= size) return b;
     }
     return add_segment(size, s);
@@ -177,7 +177,7 @@ class expandable_pool {
     segments_.push_back(*seg);
     block* b = blocks_.make(seg->at(), n, s, small);
     b->segment = seg.release();
-    b->state = block_state::unmapped;
+    b->state = pytorch_block_state::unmapped;
     blocks_.insert(b);
     return b;
   }
@@ -192,7 +192,7 @@ class expandable_pool {
     if (auto mapped = seg.map(backend_, first, first + count); !mapped) return mapped;
     blocks_.erase(b);
     if (count * seg.slot() < b->size) blocks_.insert(blocks_.split(b, count * seg.slot()));
-    b->state = block_state::free;
+    b->state = pytorch_block_state::free;
     blocks_.coalesce(b);
     blocks_.insert(b);
     return {};
@@ -230,7 +230,7 @@ class expandable_pool {
       b = rest;
     }
     if (b->size > n) blocks_.insert(blocks_.split(b, n));
-    b->state = block_state::unmapped;
+    b->state = pytorch_block_state::unmapped;
     blocks_.coalesce(b);
     if (b->whole_segment()) return remove(b);
     blocks_.insert(b);

@@ -24,7 +24,7 @@
 
 namespace gmlake {
 
-enum class block_state : std::uint8_t { free, live, unmapped };
+enum class pytorch_block_state : std::uint8_t { free, live, unmapped };
 
 /// Whether an error means that there is too little memory, so that releasing some may help.
 [[nodiscard]] constexpr bool runs_short(errc c) noexcept {
@@ -42,7 +42,7 @@ struct pytorch_block : pytorch_hooks::set_hook, pytorch_hooks::hash_hook {
   Segment* segment = nullptr;
   pytorch_block* prev = nullptr;  ///< the neighbours in the segment
   pytorch_block* next = nullptr;
-  block_state state = block_state::free;
+  pytorch_block_state state = pytorch_block_state::free;
   bool small = false;
 
   [[nodiscard]] address end() const noexcept { return at + size; }
@@ -102,7 +102,7 @@ class pytorch_blocks {
     b->rank = 0;
     b->segment = nullptr;
     b->prev = b->next = nullptr;
-    b->state = block_state::free;
+    b->state = pytorch_block_state::free;
     b->small = small;
     return b;
   }
@@ -150,11 +150,11 @@ class pytorch_blocks {
 
   /// Enters a free or unmapped block into the set for it, and takes it out.
   void insert(block* b) noexcept {
-    if (b->state == block_state::free) free_[b->small].insert(*b);
+    if (b->state == pytorch_block_state::free) free_[b->small].insert(*b);
     else unmapped_[b->small].insert(*b);
   }
   void erase(block* b) noexcept {
-    if (b->state == block_state::free) free_[b->small].erase(free_set::s_iterator_to(*b));
+    if (b->state == pytorch_block_state::free) free_[b->small].erase(free_set::s_iterator_to(*b));
     else unmapped_[b->small].erase(unmapped_set::s_iterator_to(*b));
   }
 
@@ -162,7 +162,7 @@ class pytorch_blocks {
   /// Precondition: `ensure_spare(1)`.
   address hand_out(block* b, bytes size, bytes requested, bool split_rest) noexcept {
     if (split_rest) insert(split(b, size));
-    b->state = block_state::live;
+    b->state = pytorch_block_state::live;
     b->requested = requested;
     if (live_count_ >= live_.bucket_count()) grow_buckets();
     live_.insert(*b);
@@ -183,7 +183,7 @@ class pytorch_blocks {
     requested_.sub(b->requested);
     live_bytes_.sub(b->size);
     ++deallocations_;
-    b->state = block_state::free;
+    b->state = pytorch_block_state::free;
     coalesce(b);
     insert(b);
     return {};

@@ -1,0 +1,171 @@
+#pragma once
+/// The pool: one lock around an engine, the callbacks that help it out of memory, and ways to look inside.
+///
+///     lake_pool<simulated> pool(simulated{});
+///     result<address> block = pool.allocate(1_GiB);
+///
+/// Thread-safe with the default mutex; callbacks are called unlocked. Blocks may outlive nothing: whatever the pool
+/// reserved goes back when it is destroyed, and every error of a driver that has shut down is passed over then.
+
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "gmlake/observe/snapshot.hpp"
+#include "gmlake/pool/engine.hpp"
+#include "gmlake/pool/inspection.hpp"
+#include "gmlake/pool/pool_concept.hpp"
+
+namespace gmlake {
+
+/// Asked when memory has run out, with the account at that time. It may deallocate, trim and allocate; it returns
+/// whether another try is worth while.
+using out_of_memory_callback = std::function<bool(memory_account const&)>;
+
+template <PoolConfig Config>
+class basic_pool {
+ public:
+  using config = Config;
+  using backend_type = typename Config::backend;
+  using streams_type = typename Config::streams;
+  using policies = pool_policies<Config>;
+
+  explicit basic_pool(backend_type backend, pool_options const& options = {}, policies chosen = {}) noexcept
+    requires std::default_initializable<streams_type>
+      : engine_(std::move(backend), streams_type{}, options, std::move(chosen)) {}
+  basic_pool(backend_type backend, streams_type streams, pool_options const& options = {},
+             policies chosen = {}) noexcept
+      : engine_(std::move(backend), std::move(streams), options, std::move(chosen)) {}
+  basic_pool(basic_pool const&) = delete;
+  basic_pool& operator=(basic_pool const&) = delete;
+
+  /// n bytes for work queued on `on`, aligned to 512. Size 0 gives a block like any other. Logarithmic in the free blocks
+  /// where one fits. Errors: `out_of_memory` with the pool's account, after the last resorts (see `engine.hpp`) and the
+  /// callbacks; `invalid_argument`; the driver's own. On any error nothing has changed hands.
+  [[nodiscard]] result<address> allocate(bytes n, stream on = {}) noexcept { return allocate(request{.size = n, .on = on}); }
+
+  [[nodiscard]] result<address> allocate(request const& r) noexcept {
+    for (int rounds = 0;; ++rounds) {
+      memory_account account;
+      {
+        std::scoped_lock const lock(mutex_);
+        result<address> block = engine_.allocate(r);
+        if (!block && mended_by_waiting(block.error())) block = engine_.last_resort(r);
+        if (block) return block;
+        error e = block.error();
+        e.account = engine_.account(r.size);
+        if (e.code != errc::out_of_memory || callbacks_.empty() || rounds == most_rounds) {
+          if (e.code == errc::out_of_memory) engine_.state().observer.failed(e.account);
+          return failure(e);
+        }
+        account = e.account;
+      }
+      if (!ask_for_help(account)) return fail(account);
+    }
+  }
+
+  /// Takes a block back, to be used again after the work queued on the stream that it was allocated for, and after
+  /// that of all streams recorded. Errors: `unknown_pointer`, `double_free`.
+  [[nodiscard]] result<void> deallocate(address block) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.deallocate(block, nullptr);
+  }
+  /// The same, to be used again after the work queued on `after`.
+  [[nodiscard]] result<void> deallocate(address block, stream after) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.deallocate(block, &after);
+  }
+
+  /// Work on `on` uses the block too, and is waited for as well when it is deallocated.
+  /// Errors: `unknown_pointer`, `double_free`, `out_of_host_memory`.
+  [[nodiscard]] result<void> record_stream(address block, stream on) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.record_stream(block, on);
+  }
+
+  /// To be called before a stream that the pool has seen is destroyed: nothing can be recorded on it afterwards.
+  [[nodiscard]] result<void> retire_stream(stream gone) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.retire(gone);
+  }
+
+  /// Waits for the streams on the host, unmaps all idle stitches and releases all chunks that are wholly free. Returns
+  /// the bytes released.
+  [[nodiscard]] result<bytes> trim() noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.trim();
+  }
+
+  /// What is held beyond a new limit stays until it is free and trimmed.
+  void set_limit(bytes limit) noexcept {
+    std::scoped_lock const lock(mutex_);
+    engine_.state().options.limit = limit;
+  }
+
+  /// Callbacks are asked in the order of their entry, all of them. May throw `std::bad_alloc`.
+  void on_out_of_memory(out_of_memory_callback callback) {
+    std::scoped_lock const lock(mutex_);
+    callbacks_.push_back(std::move(callback));
+  }
+
+  /// Constant time. Requested, live and their peaks only with an observer that counts.
+  [[nodiscard]] pool_stats stats() const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return stats_of(engine_.state());
+  }
+  /// Linear in what the pool holds. Throws `std::bad_alloc`.
+  [[nodiscard]] pool_snapshot snapshot() const {
+    std::scoped_lock const lock(mutex_);
+    return snapshot_of(engine_.state());
+  }
+  /// Walks every invariant. Null, or the one that is broken: then the pool has a bug. Linear in what the pool holds.
+  [[nodiscard]] char const* validate() const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return find_fault(engine_.state(), engine_.live());
+  }
+
+  /// Calls `f(observer)` under the lock.
+  template <std::invocable<typename Config::observer&> F>
+  decltype(auto) observe(F&& f) {
+    std::scoped_lock const lock(mutex_);
+    return std::forward<F>(f)(engine_.state().observer);
+  }
+
+  /// The backend, for what it can do beside mapping. Not locked.
+  [[nodiscard]] backend_type& backend() noexcept { return engine_.state().backend.wrapped(); }
+  [[nodiscard]] streams_type& streams() noexcept { return engine_.state().space.time().streams(); }
+
+ private:
+  /// Callbacks that keep promising are not believed for ever.
+  static constexpr int most_rounds = 8;
+
+  [[nodiscard]] static bool mended_by_waiting(error const& e) noexcept {
+    return e.code == errc::out_of_memory || e.code == errc::out_of_addresses;
+  }
+
+  [[nodiscard]] bool ask_for_help(memory_account const& account) noexcept {
+    std::vector<out_of_memory_callback> asked;
+    try {
+      std::scoped_lock const lock(mutex_);
+      asked = callbacks_;
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    bool again = false;
+    for (out_of_memory_callback const& callback : asked) again = callback(account) || again;
+    return again;
+  }
+
+  [[nodiscard]] result<address> fail(memory_account const& account) noexcept {
+    std::scoped_lock const lock(mutex_);
+    engine_.state().observer.failed(account);
+    return failure(error{.code = errc::out_of_memory, .call = "allocate", .native = 0, .account = account});
+  }
+
+  mutable typename Config::mutex mutex_;
+  engine<Config> engine_;
+  std::vector<out_of_memory_callback> callbacks_;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,329 @@
+#pragma once
+/// Serves requests, in this order; each step is tried only when those above it have found nothing:
+///
+/// 1. a free block on the stream's own shelf (`allocate`; all that a warm program ever sees)
+/// 2. a free block of another stream's, its fence passed or waited for already
+/// 3. an idle stitch whose memory is free, then a new stitch
+/// 4. what other streams' fences still guard, gathered: the stream waits on the device (if the wait policy says so; it
+///    may also ask for that before 3), and 1 and 3 are tried again
+/// 5. growth, stitched with what is free already
+/// 6. the last resorts (`last_resort`), one after the other until the request is served: the device waits that the
+///    policy spared; idle stitches evicted and free chunks released, to be created again in the shape needed; the host
+///    waits for all streams, and once more from 1. Beyond that only the pool's user can help: `basic_pool` asks.
+///
+/// Not locked: `basic_pool` does that. Every operation acquires what it needs first; from the first change to a shelf on
+/// nothing can fail.
+
+#include <utility>
+
+#include "gmlake/core/address_map.hpp"
+#include "gmlake/core/slab.hpp"
+#include "gmlake/pool/grower.hpp"
+#include "gmlake/pool/reclaimer.hpp"
+#include "gmlake/pool/stitcher.hpp"
+
+namespace gmlake {
+
+template <PoolConfig Config>
+class engine {
+ public:
+  using parts = pool_parts<Config>;
+
+  engine(typename Config::backend backend, typename Config::streams streams, pool_options const& options,
+         pool_policies<Config> policies) noexcept
+      : p_(std::move(backend), std::move(streams), options, std::move(policies)), grow_(p_), stitch_(p_), reclaim_(p_) {}
+
+  [[nodiscard]] parts& state() noexcept { return p_; }
+  [[nodiscard]] parts const& state() const noexcept { return p_; }
+  [[nodiscard]] address_map<block> const& live() const noexcept { return live_; }
+
+  /// Errors: `out_of_memory`, with no account yet; `invalid_argument`; the driver's.
+  [[nodiscard]] result<address> allocate(request const& r) noexcept {
+    result<stream_index> const user = p_.space.enter(r.on);
+    if (!user) return failure(user.error());
+    if (r.alignment <= block_alignment && r.where == placement::anywhere && r.size <= largest_request &&
+        live_.reserve_one() && p_.space.home().reserve_blocks(2)) [[likely]] {
+      bytes const n = Config::split::round(r.size > 0 ? r.size : 1, p_.granule);
+      if (block* const fit = p_.space.find(*user, area_for(r.size), n)) [[likely]] {
+        return hand_out(p_.space.carve(*fit, fit->begin, n, block_state::live), r, *user);
+      }
+    }
+    return search(r, *user);
+  }
+
+  /// Whatever else can be done without asking the pool's user. Errors as for `allocate`.
+  [[nodiscard]] result<address> last_resort(request const& r) noexcept {
+    result<stream_index> const user = p_.space.enter(r.on);
+    if (!user) return failure(user.error());
+    p_.owed.settle();
+    if (result<bool> any = gather(*user); !any) return failure(any.error());
+    result<block*> b = from_lake(r, *user, true);
+    if (wanting(b)) b = reshape(r, *user);
+    if (wanting(b)) {
+      if (result<bool> any = p_.space.time().synchronize(); !any) return failure(any.error());
+      learn_passed();
+      b = from_lake(r, *user, true);
+      if (wanting(b)) b = reshape(r, *user);
+    }
+    if (!b) return failure(b.error());
+    if (*b == nullptr) return failure(errc::out_of_memory, "allocate");
+    return hand_out(**b, r, *user);
+  }
+
+  /// Takes back the block at `at`: for others once `on`'s work so far is done with, and recorded uses.
+  [[nodiscard]] result<void> deallocate(address at, stream const* on) noexcept {
+    block* const b = live_.find(at);
+    if (b == nullptr) return failure(fate_of(at), "deallocate");
+    stream_index s = b->on;
+    if (on != nullptr) {
+      result<stream_index> const named = p_.space.enter(*on);
+      if (!named) return failure(named.error());
+      s = *named;
+    }
+    (void)live_.extract(at);
+    p_.observer.deallocated({at, b->requested, b->size, p_.space.time().name(s)});
+    p_.freed_since_growth += b->size;
+    tick const stamp = p_.space.time().stamp(s);
+    if (b->recorded != nullptr) [[unlikely]] {
+      for (use* u = b->recorded; u != nullptr; u = u->next) u->stamp = p_.space.time().stamp(u->on);
+      p_.space.park(*b, s, stamp);
+    } else {
+      finish(*b, s, stamp);
+    }
+    // Should one of these fail, it will be tried again: the block has been taken back all the same.
+    if (p_.space.time().shared()) (void)p_.space.time().note_free(s);
+    (void)reclaim_.keep_budget();
+    return {};
+  }
+
+  /// The block at `at` is used by work on `on` too: its memory waits for that as well when it is freed.
+  [[nodiscard]] result<void> record_stream(address at, stream on) noexcept {
+    block* const b = live_.find(at);
+    if (b == nullptr) return failure(fate_of(at), "record_stream");
+    result<stream_index> const s = p_.space.enter(on);
+    if (!s) return failure(s.error());
+    if (*s == b->on) return {};
+    for (use* u = b->recorded; u != nullptr; u = u->next) {
+      if (u->on == *s) return {};
+    }
+    if (!uses_.reserve(1)) return failure(errc::out_of_host_memory, "record_stream");
+    use& u = uses_.acquire();
+    u.on = *s;
+    u.next = b->recorded;
+    b->recorded = &u;
+    return {};
+  }
+
+  /// Gives back all that is free: waits for the streams on the host first.
+  [[nodiscard]] result<bytes> trim() noexcept {
+    p_.owed.settle();
+    if (result<bool> any = p_.space.time().synchronize(); !any) return failure(any.error());
+    learn_passed();
+    if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
+    return reclaim_.release(everything);
+  }
+
+  [[nodiscard]] result<void> retire(stream s) noexcept { return p_.space.time().retire(s); }
+
+  [[nodiscard]] memory_account account(bytes requested) const noexcept {
+    bytes const reserved = p_.space.home().reserved();
+    bytes const free = p_.space.total();
+    return {.requested = requested,
+            .reserved = reserved,
+            .live = reserved - free,
+            .free = free,
+            .largest_contiguous = p_.space.largest(),
+            .limit = p_.options.limit};
+  }
+
+ private:
+  static constexpr bytes everything = ~bytes{0};
+  /// Beyond this no sum of sizes can be trusted not to overflow; no device has as much.
+  static constexpr bytes largest_request = bytes{1} << 48;
+
+  [[nodiscard]] area area_for(bytes size) const noexcept {
+    return size <= p_.options.small_limit ? area::small : area::large;
+  }
+  /// Nothing was found, for a reason that may be mended.
+  [[nodiscard]] static bool wanting(result<block*> const& b) noexcept {
+    if (b) return *b == nullptr;
+    return b.error().code == errc::out_of_memory || b.error().code == errc::out_of_addresses;
+  }
+
+  [[nodiscard]] result<address> hand_out(block& b, request const& r, stream_index user) noexcept {
+    b.requested = r.size;
+    b.on = user;
+    live_.insert(b.begin, b);
+    p_.observer.allocated({b.begin, r.size, b.size, r.on});
+    return b.begin;
+  }
+
+  /// A freed block's memory goes back to the lake.
+  void finish(block& b, stream_index on, tick stamp) noexcept {
+    for (use* u = std::exchange(b.recorded, nullptr); u != nullptr;) {
+      use& gone = *u;
+      u = u->next;
+      uses_.release(gone);
+    }
+    if (b.view != nullptr) stitch_.end(b, on, stamp);
+    else (void)p_.space.give_back(b, on, stamp);
+  }
+  [[nodiscard]] auto finish_parked() noexcept {
+    return [this](block& b, stream_index on, tick stamp) noexcept { finish(b, on, stamp); };
+  }
+
+  void learn_passed() noexcept {
+    p_.space.unpark(finish_parked());
+    p_.space.settle();
+  }
+
+  /// Steps 2 to 5.
+  [[nodiscard]] result<address> search(request const& r, stream_index user) noexcept {
+    if (!std::has_single_bit(r.alignment) || r.size > largest_request) {
+      return failure(r.size > largest_request ? errc::out_of_memory : errc::invalid_argument, "allocate");
+    }
+    if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2)) return failure(errc::out_of_host_memory, "allocate");
+    p_.owed.settle();
+    if (p_.space.time().shared()) {
+      if (result<bool> news = p_.space.time().poll(); !news) return failure(news.error());
+      learn_passed();
+    }
+    result<block*> b = nullptr;
+    if (r.where != placement::anywhere) {
+      b = own(r, user);
+    } else {
+      b = from_lake(r, user, false);
+      if (b && *b == nullptr && p_.wait.before_growing()) {
+        result<bool> more = gather(user);
+        if (!more) return failure(more.error());
+        if (*more) b = from_lake(r, user, false);
+      }
+      if (b && *b == nullptr) b = grown(r, user);
+    }
+    if (!b) return failure(b.error());
+    if (*b == nullptr) return failure(errc::out_of_memory, "allocate");
+    return hand_out(**b, r, user);
+  }
+
+  /// All free memory on the user's shelves, at the price of a wait on the device. A stream that is being captured can't
+  /// wait, and does without.
+  [[nodiscard]] result<bool> gather(stream_index user) noexcept {
+    if (!p_.space.time().shared()) return false;
+    result<bool> any = p_.space.gather(user, finish_parked());
+    if (!any && any.error().code == errc::not_supported) return false;
+    return any;
+  }
+
+  /// From memory that is there, contiguous or stitched; null where there is none to be had at once.
+  [[nodiscard]] result<block*> from_lake(request const& r, stream_index user, bool growth_failed) noexcept {
+    if (r.where != placement::anywhere) return nullptr;
+    bytes const n = size_of(r);
+    area const a = area_for(r.size);
+    if (block* const b = contiguous(r, user, a, n)) return b;
+    if (p_.wait.before_stitching()) {
+      result<bool> more = gather(user);
+      if (!more) return failure(more.error());
+      if (block* const b = *more ? contiguous(r, user, a, n) : nullptr) return b;
+    }
+    if (a == area::small || !p_.stitch.stitches(n, growth_failed)) return nullptr;
+    result<block*> b = stitch_.reuse(user, n, r.alignment);
+    if (!b || *b != nullptr) return b;
+    result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
+    if (!made) return failure(made.error());
+    return made->served;
+  }
+
+  /// Growth by what is missing, and the block from that and what was there.
+  [[nodiscard]] result<block*> grown(request const& r, stream_index user) noexcept {
+    bytes const n = size_of(r);
+    area const a = area_for(r.size);
+    result<void> done;
+    if (a == area::large && p_.stitch.stitches(n, false)) {
+      result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
+      if (!made) return failure(made.error());
+      done = grow_.add(user, a, made->shortfall);
+    } else {
+      done = grow_.add_contiguous(user, a, padded(n, r.alignment));
+    }
+    if (!done) return failure(done.error());
+    if (block* const b = contiguous(r, user, a, n)) return b;
+    return from_lake(r, user, false);
+  }
+
+  /// The needed shape from memory in the wrong one: free chunks released and created again. Large blocks come from
+  /// anywhere; small ones may in the end lie among the large.
+  [[nodiscard]] result<block*> reshape(request const& r, stream_index user) noexcept {
+    bytes const n = padded(size_of(r), r.alignment);
+    if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
+    if (result<bytes> freed = reclaim_.release(align_up(n, p_.granule)); !freed) return failure(freed.error());
+    if (r.where != placement::anywhere) return own(r, user);
+    result<block*> b = grown(r, user);
+    if (!wanting(b) || area_for(r.size) == area::large) return b;
+    if (block* const among = contiguous(r, user, area::large, size_of(r))) return among;
+    return b;
+  }
+
+  /// A block on whole chunks that nobody shares: one that is free already, or new.
+  [[nodiscard]] result<block*> own(request const& r, stream_index user) noexcept {
+    bytes const n = align_up(r.size > 0 ? r.size : 1, p_.granule);
+    bool const one_handle = r.where == placement::one_handle;
+    if (r.alignment > p_.granule) return failure(errc::invalid_argument, "allocate: alignment above the granule");
+    if (chunk* const c = one_handle ? free_chunk(user, n) : nullptr) {
+      return &p_.space.carve(*c->first, c->home, c->size, block_state::live);
+    }
+    return grow_.add_own(user, n, one_handle);
+  }
+
+  /// A free chunk of exactly n bytes that the stream can use.
+  [[nodiscard]] chunk* free_chunk(stream_index user, bytes n) noexcept {
+    for (range& held : p_.space.home().ranges()) {
+      if (held.kind != area::own) continue;
+      for (chunk* c = held.first_chunk; c != nullptr; c = c->next) {
+        block const& b = *c->first;
+        bool const whole = b.begin <= c->home && b.end() >= c->end() && b.state == block_state::free && !b.parked;
+        if (c->size == n && whole && p_.space.time().ordered(user, b.on, b.stamp)) return c;
+      }
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] bytes size_of(request const& r) const noexcept {
+    return Config::split::round(r.size > 0 ? r.size : 1, p_.granule);
+  }
+  /// So much contiguous memory surely holds n bytes at that alignment.
+  [[nodiscard]] static bytes padded(bytes n, bytes alignment) noexcept {
+    return alignment > block_alignment ? n + alignment - block_alignment : n;
+  }
+
+  [[nodiscard]] block* contiguous(request const& r, stream_index user, area a, bytes n) noexcept {
+    bytes const room = padded(n, r.alignment);
+    block* b = p_.space.find(user, a, room);
+    if (b == nullptr && p_.space.time().shared()) b = p_.space.find_elsewhere(user, a, room);
+    if (b == nullptr) return nullptr;
+    return &p_.space.carve(*b, align_up(b->begin, r.alignment), n, block_state::live);
+  }
+
+  /// Why `at` is no block that could be freed.
+  [[nodiscard]] errc fate_of(address at) const noexcept {
+    for (range const& r : p_.space.home().ranges()) {
+      if (at < r.begin || at >= r.grown_end()) continue;
+      for (block const* b = r.first; b != nullptr; b = b->next) {
+        if (at < b->end()) return b->state == block_state::free && is_aligned(at, block_alignment) ? errc::double_free
+                                                                                                 : errc::unknown_pointer;
+      }
+    }
+    for (stitch const& s : p_.stitches.all()) {
+      if (at == s.begin + s.base) return errc::double_free;
+    }
+    return errc::unknown_pointer;
+  }
+
+  parts p_;
+  grower<Config> grow_;
+  stitcher<Config> stitch_;
+  reclaimer<Config> reclaim_;
+  address_map<block> live_;
+  slab<use> uses_;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,401 @@
+#pragma once
+/// Free memory, and who may use it when: the lake's free blocks on shelves, one for each stream that freed them last and
+/// each area. It finds, carves and takes back blocks; it never asks the device for memory.
+///
+/// Invariants: a free block that is not parked is on the shelf of its `on` and its range's area; two such neighbours on
+/// one shelf are joined; where several streams are known, a block whose stamp is not known to be passed is in its
+/// stream's waiting list, in order of stamps.
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "gmlake/lake/extent.hpp"
+#include "gmlake/lake/lake.hpp"
+#include "gmlake/split/split_policy.hpp"
+#include "gmlake/stitch/stitch_policy.hpp"
+#include "gmlake/stream/timeline.hpp"
+
+namespace gmlake {
+
+template <PhysicalBackend Backend, StreamPolicy Streams, SplitPolicy Split>
+class free_space {
+ public:
+  free_space(arrears<Backend>& owed, Streams streams) noexcept : lake_(owed), time_(std::move(streams)) {}
+
+  [[nodiscard]] lake<Backend>& home() noexcept { return lake_; }
+  [[nodiscard]] lake<Backend> const& home() const noexcept { return lake_; }
+  [[nodiscard]] timeline<Streams>& time() noexcept { return time_; }
+  [[nodiscard]] timeline<Streams> const& time() const noexcept { return time_; }
+  [[nodiscard]] bytes total() const noexcept { return free_; }
+
+  /// The stream's place in the table; its shelves are there afterwards. Error: `out_of_host_memory`.
+  [[nodiscard]] result<stream_index> enter(stream s) noexcept {
+    result<stream_index> i = time_.index_of(s);
+    if (!i || *i < shelves_.size()) [[likely]] return i;
+    try {
+      shelves_.push_back(std::make_unique<shelf>());
+    } catch (std::bad_alloc const&) {
+      time_.forget_last();
+      return failure(errc::out_of_host_memory, "stream table");
+    }
+    if (shelves_.size() == 2) begin_waiting();
+    return i;
+  }
+
+  // ---- finding -------------------------------------------------------------------------------------------------------
+
+  /// The split policy's choice on the stream's own shelf.
+  [[nodiscard]] block* find(stream_index user, area a, bytes n) noexcept { return index(user, a).find(n); }
+
+  /// The smallest choice on other streams' shelves that the user may have at once; few are looked at on each.
+  [[nodiscard]] block* find_elsewhere(stream_index user, area a, bytes n) noexcept {
+    block* best = nullptr;
+    for (stream_index i = 0; i < shelves_.size(); ++i) {
+      if (i == user) continue;
+      block* b = index(i, a).find(n);
+      for (int tries = 0; b != nullptr && tries < tries_a_shelf; ++tries, b = index(i, a).next_fit(*b, n)) {
+        if (!time_.ordered(user, b->on, b->stamp)) continue;
+        if (best == nullptr || b->size < best->size) best = b;
+        break;
+      }
+    }
+    return best;
+  }
+
+  /// Everything that a stitch could take for the user at once, by falling size of the free blocks. Valid until the next
+  /// change. Error: `out_of_host_memory`.
+  [[nodiscard]] result<stitch_candidates> candidates(stream_index user) noexcept {
+    whole_.clear();
+    tails_.clear();
+    heads_.clear();
+    try {
+      order_.clear();
+      for (stream_index i = 0; i < shelves_.size(); ++i) {
+        for (block* b = index(i, area::large).largest(); b != nullptr && b->size >= smallest_extent;
+             b = index(i, area::large).smaller(*b)) {
+          if (time_.ordered(user, b->on, b->stamp)) order_.push_back(b);
+        }
+      }
+      if (shelves_.size() > 1) {
+        std::ranges::stable_sort(order_, [](block const* a, block const* b) { return a->size > b->size; });
+      }
+      for (block* b : order_) add_extents(*b);
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "stitch");
+    }
+    return stitch_candidates{whole_, tails_, heads_};
+  }
+
+  /// Whether the user may have all of [begin, begin + n) at once, which begins on chunk `c` and may go on beyond it.
+  [[nodiscard]] bool usable(stream_index user, chunk& c, address begin, bytes n) noexcept {
+    address const end = begin + n;
+    for (block* b = &lake<Backend>::block_at(c, begin);; b = b->next) {
+      if (b->state != block_state::free || b->parked || !time_.ordered(user, b->on, b->stamp)) return false;
+      if (b->end() >= end) return true;
+    }
+  }
+
+  /// How many blocks [begin, begin + n) touches, from chunk `c` on.
+  [[nodiscard]] static std::size_t count(chunk& c, address begin, bytes n) noexcept {
+    address const end = begin + n;
+    std::size_t blocks = 1;
+    for (block* b = &lake<Backend>::block_at(c, begin); b->end() < end; b = b->next) ++blocks;
+    return blocks;
+  }
+
+  // ---- taking --------------------------------------------------------------------------------------------------------
+
+  /// Takes [begin, begin + n) out of the free block `b`, as a block in the given state; the rest stays on its shelf.
+  /// Precondition: two block nodes reserved.
+  [[nodiscard]] block& carve(block& b, address begin, bytes n, block_state as) noexcept {
+    Split& split = index_of(b);
+    free_ -= n;
+    auto const resize = [&split](block& kept, address at, bytes size) noexcept { split.resize(kept, at, size); };
+    if (begin != b.begin) {
+      block& before = lake_.split_front(b, begin - b.begin, resize);
+      split.insert(before);
+      if (b.waiting) wait_list(b).insert(wait_list(b).iterator_to(b), before), before.waiting = true;
+    }
+    block* taken = &b;
+    if (n == b.size) {
+      unshelve(b);
+    } else {
+      taken = &lake_.split_front(b, n, resize);
+    }
+    taken->state = as;
+    return *taken;
+  }
+
+  /// Takes [begin, begin + n), which lies on chunk `c` and its neighbours and may be several free blocks, and adds the
+  /// blocks to the chain that `tail` ends; returns its new end. Precondition: nodes reserved, two and one a block.
+  [[nodiscard]] block** take(chunk& c, address begin, bytes n, block** tail) noexcept {
+    address const end = begin + n;
+    for (block* b = &lake<Backend>::block_at(c, begin); begin < end;) {
+      address const upto = b->end() < end ? b->end() : end;
+      block& taken = carve(*b, begin, upto - begin, block_state::taken);
+      *tail = &taken;
+      tail = &taken.next_taken;
+      begin = upto;
+      b = taken.next;
+    }
+    *tail = nullptr;
+    return tail;
+  }
+
+  // ---- giving back -----------------------------------------------------------------------------------------------------
+
+  /// A block in no other use becomes free, for `on` at once and for others once they have passed its stamp. Joins it
+  /// with what it may be joined with. The reference is stale afterwards.
+  block& give_back(block& b, stream_index on, tick stamp) noexcept {
+    b.state = block_state::free;
+    b.requested = 0;
+    b.on = on;
+    b.stamp = stamp;
+    b.parked = false;
+    free_ += b.size;
+    return join(b);
+  }
+
+  /// Keeps a freed block, or a stitch's, off the shelves until all its recorded uses are done with.
+  void park(block& b, stream_index on, tick stamp) noexcept {
+    b.state = block_state::free;
+    b.requested = 0;
+    b.on = on;
+    b.stamp = stamp;
+    b.parked = true;
+    parked_.push_back(b);
+  }
+
+  /// Calls `finish(block, stream, stamp)` for the parked blocks whose uses are all known to be done.
+  template <class Finish>
+  void unpark(Finish&& finish) noexcept {
+    for (auto i = parked_.begin(); i != parked_.end();) {
+      block& b = *i++;
+      bool done = true;
+      for (use const* u = b.recorded; u != nullptr; u = u->next) done = done && time_.passed(u->on, u->stamp);
+      if (done) leave_parking(b, b.on, b.stamp, finish);
+    }
+  }
+
+  /// Makes `user` wait on the device for all other streams' frees, and their recorded uses, so far, and puts all free
+  /// memory on its shelves, joined. Returns whether there was any. On failure some may have come over already.
+  template <class Finish>
+  [[nodiscard]] result<bool> gather(stream_index user, Finish&& finish) noexcept {
+    bool any = false;
+    while (!parked_.empty()) {
+      block& b = parked_.front();
+      result<void> done = time_.wait(user, b.on, b.stamp);
+      for (use const* u = b.recorded; done && u != nullptr; u = u->next) done = time_.wait(user, u->on, u->stamp);
+      if (!done) return failure(done.error());
+      leave_parking(b, user, time_.stamp(user), finish);
+      any = true;
+    }
+    for (stream_index i = 0; i < shelves_.size(); ++i) {
+      if (i == user) continue;
+      for (Split& split : shelves_[i]->areas) {
+        if (split.largest() == nullptr) continue;
+        if (result<void> done = time_.wait(user, i, time_.latest(i)); !done) return failure(done.error());
+        tick const stamp = time_.stamp(user);
+        while (block* const b = split.largest()) {
+          unshelve(*b);
+          b->on = user;
+          b->stamp = stamp;
+          join(*b);
+        }
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  /// Joins blocks whose stamps have come to be passed with free neighbours on other shelves.
+  void settle() noexcept {
+    if (!time_.shared()) return;
+    for (stream_index i = 0; i < shelves_.size(); ++i) {
+      waiting_list& waiting = shelves_[i]->waiting;
+      while (!waiting.empty() && time_.passed(i, waiting.front().stamp)) {
+        block& b = waiting.front();
+        unshelve(b);
+        join(b);
+      }
+    }
+  }
+
+  /// Takes the memory of a wholly free chunk off the shelves, as one block, to be released or given back.
+  /// Precondition: two block nodes reserved and one a block on the chunk.
+  [[nodiscard]] block& isolate(chunk& c) noexcept {
+    block* chain = nullptr;
+    (void)take(c, c.home, c.size, &chain);
+    while (chain->next_taken != nullptr) {
+      chain->next_taken = chain->next_taken->next_taken;
+      chain->stamp = std::max(chain->stamp, chain->next->stamp);
+      lake_.absorb_next(*chain);
+    }
+    return *chain;
+  }
+
+  /// The largest free block, for reports.
+  [[nodiscard]] bytes largest() const noexcept {
+    bytes most = 0;
+    for (auto const& s : shelves_) {
+      for (Split const& split : s->areas) {
+        if (block const* const b = split.largest(); b != nullptr && b->size > most) most = b->size;
+      }
+    }
+    return most;
+  }
+
+  /// Walks the shelves: null, or the invariant that is broken. `free`: the bytes that ought to be on them.
+  [[nodiscard]] char const* find_fault(bytes free) const noexcept {
+    for (stream_index i = 0; i < shelves_.size(); ++i) {
+      for (std::size_t kind = 0; kind < 2; ++kind) {
+        Split const& split = shelves_[i]->areas[kind];
+        for (block* b = split.largest(); b != nullptr; b = split.smaller(*b)) {
+          if (b->state != block_state::free || b->parked || b->on != i) return "a shelf holds its stream's free blocks";
+          if (slot(b->in->kind) != kind) return "a shelf holds its area's blocks";
+          if (time_.shared() && !b->waiting && !time_.passed(i, b->stamp)) return "younger blocks wait";
+          if (b->size > free) return "shelves hold what is free";
+          free -= b->size;
+        }
+      }
+      tick before = 0;
+      for (block const& b : shelves_[i]->waiting) {
+        if (!b.waiting || b.on != i || b.stamp < before) return "blocks wait in order of their stamps";
+        before = b.stamp;
+      }
+    }
+    return free == 0 ? nullptr : "shelves hold all that is free";
+  }
+
+ private:
+  using waiting_list = hooked_list<block, &block::by_age>;
+  struct shelf {
+    std::array<Split, 2> areas;
+    waiting_list waiting;
+  };
+  /// Blocks looked at on another stream's shelf before it is given up, where the first ones can't be used yet.
+  static constexpr int tries_a_shelf = 16;
+  /// Smaller free parts of chunks are not worth a handle in a stitch.
+  static constexpr bytes smallest_extent = 64_KiB;
+
+  [[nodiscard]] static std::size_t slot(area a) noexcept { return a == area::small ? 1 : 0; }
+  [[nodiscard]] Split& index(stream_index i, area a) noexcept { return shelves_[i]->areas[slot(a)]; }
+  [[nodiscard]] Split& index_of(block& b) noexcept { return index(b.on, b.in->kind); }
+  [[nodiscard]] waiting_list& wait_list(block& b) noexcept { return shelves_[b.on]->waiting; }
+
+  void unshelve(block& b) noexcept {
+    index_of(b).erase(b);
+    stop_waiting(b);
+  }
+  void stop_waiting(block& b) noexcept {
+    if (!b.waiting) return;
+    wait_list(b).erase(waiting_list::s_iterator_to(b));
+    b.waiting = false;
+  }
+  void start_waiting(block& b) noexcept {
+    if (!time_.shared() || time_.passed(b.on, b.stamp)) return;
+    waiting_list& waiting = wait_list(b);
+    auto at = waiting.end();
+    while (at != waiting.begin() && std::prev(at)->stamp > b.stamp) --at;
+    waiting.insert(at, b);
+    b.waiting = true;
+  }
+
+  /// Whether `b`, which is free and on no shelf, can become one with its free neighbour `n`.
+  [[nodiscard]] bool joins(block const& b, block const* n) const noexcept {
+    if (n == nullptr || n->state != block_state::free || n->parked) return false;
+    return n->on == b.on || (time_.passed(n->on, n->stamp) && time_.passed(b.on, b.stamp)) ||
+           (time_.passed(n->on, n->stamp) && n->size < b.size);
+  }
+
+  /// Puts a free block on its shelf, joined with its neighbours where that is allowed. What is known to be passed goes
+  /// with the larger part; memory that is passed joins younger memory only if that is the larger.
+  block& join(block& b) noexcept {
+    block* whole = &b;
+    bool shelved = false;
+    for (bool left : {true, false}) {
+      block* const n = left ? whole->previous : whole->next;
+      if (!joins(*whole, n)) continue;
+      if (n->size > whole->size) {
+        // The neighbour keeps its node and its place, and takes the block over.
+        tick const stamp = n->on == whole->on ? std::max(n->stamp, whole->stamp) : n->stamp;
+        if (shelved) unshelve(*whole);
+        stop_waiting(*n);
+        Split& split = index_of(*n);
+        auto const resize = [&split](block& kept, address at, bytes size) noexcept { split.resize(kept, at, size); };
+        if (left) lake_.absorb_next(*n, resize);
+        else lake_.absorb_previous(*n, resize);
+        n->stamp = stamp;
+        whole = n;
+        shelved = true;
+      } else {
+        tick const stamp = n->on == whole->on ? std::max(n->stamp, whole->stamp) : whole->stamp;
+        unshelve(*n);
+        if (shelved) {
+          stop_waiting(*whole);
+          Split& split = index_of(*whole);
+          auto const resize = [&split](block& kept, address at, bytes size) noexcept { split.resize(kept, at, size); };
+          lake_.absorb_next(*whole, resize);
+        } else if (left) {
+          lake_.absorb_previous(*whole);
+        } else {
+          lake_.absorb_next(*whole);
+        }
+        whole->stamp = stamp;
+      }
+    }
+    if (!shelved) index_of(*whole).insert(*whole);
+    if (!whole->waiting) start_waiting(*whole);
+    return *whole;
+  }
+
+  /// A second stream has come: what the first has freed may have to be kept from it.
+  void begin_waiting() noexcept {
+    for (range& r : lake_.ranges()) {
+      for (block* b = r.first; b != nullptr; b = b->next) {
+        if (b->state != block_state::free || b->parked || b->waiting || time_.passed(b->on, b->stamp)) continue;
+        wait_list(*b).push_back(*b);
+        b->waiting = true;
+      }
+    }
+    for (auto const& s : shelves_) {
+      s->waiting.sort([](block const& a, block const& b) { return a.stamp < b.stamp; });
+    }
+  }
+
+  template <class Finish>
+  void leave_parking(block& b, stream_index on, tick stamp, Finish&& finish) noexcept {
+    parked_.erase(waiting_list::s_iterator_to(b));
+    b.parked = false;
+    finish(b, on, stamp);
+  }
+
+  void add_extents(block& b) {
+    address const end = b.end();
+    chunk* c = b.first_chunk;
+    if (c->home < b.begin) {
+      bytes const offset = b.begin - c->home;
+      if (c->end() <= end) tails_.push_back({c, offset, c->size - offset});
+      c = c->next;
+    }
+    for (; c != nullptr && c->home < end; c = c->next) {
+      if (c->end() <= end) whole_.push_back({c, 0, c->size});
+      else heads_.push_back({c, 0, end - c->home});
+    }
+  }
+
+  lake<Backend> lake_;
+  timeline<Streams> time_;
+  std::vector<std::unique_ptr<shelf>> shelves_;
+  waiting_list parked_;
+  bytes free_ = 0;  ///< on shelves
+  std::vector<block*> order_;
+  std::vector<extent> whole_, tails_, heads_;
+};
+
+}  // namespace gmlake

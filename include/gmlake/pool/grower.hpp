@@ -1,0 +1,189 @@
+#pragma once
+/// Takes memory from the device: in which range, in which chunks, up to the limit.
+
+#include <algorithm>
+#include <limits>
+
+#include "gmlake/core/alignment.hpp"
+#include "gmlake/pool/pool_parts.hpp"
+
+namespace gmlake {
+
+template <PoolConfig Config>
+class grower {
+ public:
+  using parts = pool_parts<Config>;
+
+  explicit grower(parts& p) noexcept : p_(&p) {}
+
+  /// Creates `missing` bytes or more, which need not be contiguous; the memory is free for `user`, and what was
+  /// created before a failure stays. Errors: `out_of_memory` (the device's or the limit), `out_of_addresses`, the driver's.
+  [[nodiscard]] result<void> add(stream_index user, area a, bytes missing) noexcept {
+    if (result<void> room = check(missing); !room) return room;
+    bytes const size = chunk_size(a, missing);
+    if (p_->growth.separate() && a == area::large) return add_separate(user, size, missing);
+    return make(user, a, {}, size, missing);
+  }
+
+  /// Creates memory so that a contiguous free block of n bytes is there: what lies free at the end of the area's range
+  /// counts where it is on the user's own shelf. Errors as for `add`.
+  [[nodiscard]] result<void> add_contiguous(stream_index user, area a, bytes n) noexcept {
+    range* const r = current(a);
+    bytes const at_end = r != nullptr ? free_end(*r, user) : 0;
+    if (result<void> room = check(n - std::min(n, at_end)); !room) return room;
+    bytes const size = chunk_size(a, n - std::min(n, at_end));
+    if (p_->growth.separate() && a == area::large) return add_separate(user, size, n);
+    bytes const missing = n - std::min(n, at_end);
+    if (r != nullptr && align_up(missing, size) <= r->size - r->grown) return make(user, a, {.end_of = r}, size, missing);
+    if (block* const hole = hole_for(a, align_up(n, size))) return make(user, a, {.hole = hole}, size, n);
+    result<range*> const fresh = open(a, align_up(n, size));
+    if (!fresh) return failure(fresh.error());
+    return make(user, a, {.end_of = *fresh}, size, n);
+  }
+
+  /// A live block on chunks that are its own: of one handle, or as the growth policy sizes them. n is a multiple of the
+  /// granule. Errors as for `add`.
+  [[nodiscard]] result<block*> add_own(stream_index user, bytes n, bool one_handle) noexcept {
+    if (result<void> room = check(n); !room) return failure(room.error());
+    bytes const size = one_handle ? n : std::min(n, chunk_size(area::large, n));
+    result<range*> const opened = p_->space.home().open_range(n, area::own);
+    if (!opened) return failure(opened.error());
+    range& r = **opened;
+    while (r.grown < n) {
+      result<block*> const b = p_->space.home().extend(r, std::min(size, n - r.grown));
+      if (!b) {
+        for (block* left = r.first; left != nullptr;) {
+          block& gone = *left;
+          left = left->next;
+          gone.state = block_state::free;
+          (void)p_->space.give_back(gone, user, 0);
+        }
+        if (r.first == nullptr) p_->space.home().close_range(r);
+        return failure(b.error());
+      }
+      p_->observer.created((*b)->begin, (*b)->size);
+      if (r.first != *b) p_->space.home().absorb_next(*r.first);
+    }
+    r.first->state = block_state::live;
+    r.first->on = user;
+    return r.first;
+  }
+
+ private:
+  [[nodiscard]] bytes headroom() const noexcept {
+    bytes const held = p_->space.home().reserved();
+    return p_->options.limit > held ? p_->options.limit - held : 0;
+  }
+
+  [[nodiscard]] result<void> check(bytes missing) const noexcept {
+    if (!fits_aligned(missing, p_->granule) || align_up(missing, p_->granule) > headroom()) {
+      return failure(errc::out_of_memory, "limit");
+    }
+    return {};
+  }
+
+  [[nodiscard]] bytes chunk_size(area a, bytes missing) noexcept {
+    bytes wanted = p_->options.small_chunk;
+    if (a != area::small) {
+      wanted = p_->growth.chunk_size({.deficit = missing,
+                                      .reserved = p_->space.home().reserved(),
+                                      .headroom = headroom(),
+                                      .freed = std::exchange(p_->freed_since_growth, 0),
+                                      .granule = p_->granule});
+    }
+    return align_up(std::clamp(wanted, p_->granule, largest_chunk), p_->granule);
+  }
+  /// Where chunks are to go: the end of a range, the beginning of a hole, or wherever there is room.
+  struct target {
+    range* end_of = nullptr;
+    block* hole = nullptr;
+  };
+
+  /// Creates chunks until `missing` bytes are there.
+  [[nodiscard]] result<void> make(stream_index user, area a, target t, bytes size, bytes missing) noexcept {
+    while (missing > 0) {
+      result<bytes> const made = one(user, a, t, size, missing);
+      if (!made) return failure(made.error());
+      missing -= std::min(missing, *made);
+    }
+    return {};
+  }
+
+  /// The same in a range of its own.
+  [[nodiscard]] result<void> add_separate(stream_index user, bytes size, bytes missing) noexcept {
+    result<range*> const own = p_->space.home().open_range(align_up(missing, size), area::large);
+    if (!own) return failure(own.error());
+    result<void> done = make(user, area::large, {.end_of = *own}, size, missing);
+    if ((*own)->first == nullptr) p_->space.home().close_range(**own);
+    return done;
+  }
+
+  /// One chunk of `size` bytes, or less where the limit or the device has no more.
+  [[nodiscard]] result<bytes> one(stream_index user, area a, target t, bytes size, bytes missing) noexcept {
+    bytes const least = align_up(std::min(missing, size), p_->granule);
+    bytes n = std::min(size, align_down(headroom(), p_->granule));
+    if (n < least) return failure(errc::out_of_memory, "limit");
+    result<block*> made = place(a, t, n);
+    if (!made && made.error().code == errc::out_of_memory && least < n) {
+      n = least;
+      made = place(a, t, n);
+    }
+    if (!made) return failure(made.error());
+    p_->observer.created((*made)->begin, n);
+    (void)p_->space.give_back(**made, user, 0);
+    return n;
+  }
+
+  [[nodiscard]] result<block*> place(area a, target t, bytes n) noexcept {
+    auto& home = p_->space.home();
+    if (t.end_of != nullptr) return home.extend(*t.end_of, n);
+    if (t.hole == nullptr) t.hole = hole_for(a, n);
+    if (t.hole != nullptr) return home.fill(*t.hole, n);
+    range* r = current(a);
+    if (r == nullptr || r->size - r->grown < n) {
+      result<range*> const fresh = open(a, n);
+      if (!fresh) return failure(fresh.error());
+      r = *fresh;
+    }
+    return home.extend(*r, n);
+  }
+
+  /// The range that the area grows in.
+  [[nodiscard]] range* current(area a) noexcept {
+    auto& ranges = p_->space.home().ranges();
+    for (auto i = ranges.rbegin(); i != ranges.rend(); ++i) {
+      if (i->kind == a) return &*i;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] static bytes free_end(range const& r, stream_index user) noexcept {
+    block const* const last = r.last;
+    bool const usable = last != nullptr && last->state == block_state::free && !last->parked && last->on == user;
+    return usable ? last->size : 0;
+  }
+
+  [[nodiscard]] block* hole_for(area a, bytes n) noexcept {
+    for (block& hole : p_->space.home().holes()) {
+      if (hole.in->kind == a && hole.size >= n) return &hole;
+    }
+    return nullptr;
+  }
+
+  /// A range with room for n bytes and more to come; where so many addresses can't be had, for n bytes only.
+  [[nodiscard]] result<range*> open(area a, bytes n) noexcept {
+    bytes const wanted = a == area::small ? std::min(p_->options.home_addresses, small_addresses) : p_->options.home_addresses;
+    bytes const size = std::max(align_up(wanted, p_->granule), n);
+    result<range*> fresh = p_->space.home().open_range(size, a);
+    if (!fresh && size > n) fresh = p_->space.home().open_range(n, a);
+    return fresh;
+  }
+
+  static constexpr bytes small_addresses = 16_GiB;
+  /// Nobody means a chunk larger than this.
+  static constexpr bytes largest_chunk = 1_TiB;
+
+  parts* p_;
+};
+
+}  // namespace gmlake

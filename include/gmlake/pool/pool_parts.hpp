@@ -1,0 +1,54 @@
+#pragma once
+/// Everything that a pool consists of, for the classes that each do one part of its work: `grower`, `stitcher`,
+/// `reclaimer`, and `engine`, which decides their order.
+
+#include <utility>
+
+#include "gmlake/backend/arrears.hpp"
+#include "gmlake/backend/metered.hpp"
+#include "gmlake/pool/free_space.hpp"
+#include "gmlake/pool/pool_config.hpp"
+#include "gmlake/pool/pool_options.hpp"
+#include "gmlake/pool/stitch_cache.hpp"
+
+namespace gmlake {
+
+template <PoolConfig Config>
+struct pool_parts {
+  using backend_type = metered<typename Config::backend>;
+  using space_type = free_space<backend_type, typename Config::streams, typename Config::split>;
+
+  pool_parts(typename Config::backend wrapped, typename Config::streams streams, pool_options const& o,
+             pool_policies<Config> policies) noexcept
+      : options(o),
+        backend(std::move(wrapped)),
+        owed(backend),
+        space(owed, std::move(streams)),
+        stitches(owed, std::move(policies.evict)),
+        wait(std::move(policies.wait)),
+        growth(std::move(policies.growth)),
+        stitch(std::move(policies.stitch)),
+        observer(std::move(policies.observer)),
+        granule(backend.granularity()) {}
+  pool_parts(pool_parts const&) = delete;
+  pool_parts& operator=(pool_parts const&) = delete;
+  ~pool_parts() {
+    stitches.release_all();
+    space.home().release_all();
+    owed.settle();
+  }
+
+  pool_options options;
+  backend_type backend;
+  arrears<backend_type> owed;
+  space_type space;
+  stitch_cache<backend_type, typename Config::eviction> stitches;
+  typename Config::wait wait;
+  typename Config::growth growth;
+  typename Config::stitching stitch;
+  typename Config::observer observer;
+  bytes granule;
+  bytes freed_since_growth = 0;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,164 @@
+#pragma once
+/// All stitches of a pool: mapped, looked up while idle, unmapped. It makes and ends mappings; which memory a stitch
+/// takes from the lake is its caller's business.
+
+#include <cassert>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "gmlake/backend/arrears.hpp"
+#include "gmlake/core/slab.hpp"
+#include "gmlake/evict/eviction_policy.hpp"
+#include "gmlake/lake/extent.hpp"
+
+namespace gmlake {
+
+template <PhysicalBackend Backend, EvictionPolicy Evict>
+class stitch_cache {
+ public:
+  using stitch_list = hooked_list<stitch, &stitch::in_all>;
+
+  stitch_cache(arrears<Backend>& owed, Evict evict) noexcept : owed_(&owed), evict_(std::move(evict)) {}
+  stitch_cache(stitch_cache const&) = delete;
+  stitch_cache& operator=(stitch_cache const&) = delete;
+
+  [[nodiscard]] stitch_list& all() noexcept { return all_; }
+  [[nodiscard]] stitch_list const& all() const noexcept { return all_; }
+  [[nodiscard]] idle_stitches const& idle() const noexcept { return idle_; }
+  [[nodiscard]] std::size_t live() const noexcept { return live_; }
+
+  /// The smallest idle stitch of n bytes or more that `serves` accepts; a bounded number is tried.
+  template <std::predicate<stitch&> Serves>
+  [[nodiscard]] stitch* find(bytes n, Serves&& serves) noexcept {
+    int tries = 0;
+    for (auto i = by_size_.lower_bound(n, by_capacity{}); i != by_size_.end() && tries < most_tries; ++i, ++tries) {
+      if (serves(*i)) return &*i;
+    }
+    return nullptr;
+  }
+
+  /// Maps the extents' chunks side by side, at an address aligned to `alignment`. The stitch is in use by nobody yet and
+  /// not idle either: `serve` or `unmap` must follow. Errors: the backend's, `out_of_host_memory`; then nothing is left.
+  [[nodiscard]] result<stitch*> map(std::span<extent const> extents, bytes alignment) noexcept {
+    std::unique_ptr<chunk*[]> chunks(new (std::nothrow) chunk*[extents.size()]);
+    if (chunks == nullptr || !nodes_.reserve(1)) return failure(errc::out_of_host_memory, "stitch");
+    bytes size = 0;
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      chunks[i] = extents[i].of;
+      size += extents[i].of->size;
+    }
+    result<address> const begin = owed_->backend().reserve(size, alignment);
+    if (!begin) return failure(begin.error());
+    bytes mapped = 0;
+    result<void> done;
+    for (std::size_t i = 0; i < extents.size() && done; ++i) {
+      done = owed_->backend().map(*begin + mapped, chunks[i]->size, chunks[i]->memory);
+      if (done) mapped += chunks[i]->size;
+    }
+    if (done) done = owed_->backend().set_access(*begin, size, access::read_write);
+    if (!done) {
+      if (mapped > 0) owed_->unmap(*begin, mapped);
+      owed_->unreserve(*begin, size);
+      return failure(done.error());
+    }
+    stitch& s = nodes_.acquire();
+    s.begin = *begin;
+    s.size = size;
+    s.base = extents.front().offset;
+    s.count = extents.size();
+    s.chunks = std::move(chunks);
+    for (std::size_t i = 0; i < s.count; ++i) ++s.chunks[i]->stitches;
+    all_.push_back(s);
+    return &s;
+  }
+
+  /// The stitch serves `b` from now on.
+  void serve(stitch& s, block& b) noexcept {
+    s.serves = &b;
+    b.view = &s;
+    ++live_;
+  }
+
+  /// An idle stitch leaves the cache, to serve a block.
+  void wake(stitch& s) noexcept {
+    by_size_.erase(size_index::s_iterator_to(s));
+    evict_.erase(s);
+    --idle_.count;
+    idle_.mappings -= s.count;
+    idle_.addresses -= s.size;
+  }
+
+  /// Its block was freed, with the given stamp: the mapping stays, for another of its size.
+  void rest(stitch& s, tick stamp) noexcept {
+    s.serves = nullptr;
+    s.last_use = stamp;
+    --live_;
+    by_size_.insert(s);
+    evict_.insert(s);
+    ++idle_.count;
+    idle_.mappings += s.count;
+    idle_.addresses += s.size;
+  }
+
+  /// The one to be unmapped because there are too many; null where there are not.
+  [[nodiscard]] stitch* victim() const noexcept { return evict_.victim(idle_); }
+  /// The one to be unmapped if any must be; null where none is idle.
+  [[nodiscard]] stitch* next_victim() const noexcept { return evict_.next(); }
+
+  /// Unmaps an idle stitch. Precondition: no device work uses its addresses any more. On failure it stays as it is.
+  [[nodiscard]] result<void> evict(stitch& s) noexcept {
+    if (result<void> done = owed_->backend().unmap(s.begin, s.size); !done) return done;
+    wake(s);
+    drop(s);
+    return {};
+  }
+
+  /// Unmaps a stitch that serves nobody and is not idle.
+  void unmap(stitch& s) noexcept {
+    owed_->unmap(s.begin, s.size);
+    drop(s);
+  }
+
+  /// Unmaps everything, whatever state it is in; failures are passed over.
+  void release_all() noexcept {
+    by_size_.clear();
+    while (!all_.empty()) {
+      stitch& s = all_.front();
+      if (s.serves == nullptr) evict_.erase(s);
+      unmap(s);
+    }
+    idle_ = {};
+    live_ = 0;
+  }
+
+ private:
+  struct by_capacity {
+    [[nodiscard]] bool operator()(stitch const& a, stitch const& b) const noexcept {
+      return a.capacity() != b.capacity() ? a.capacity() < b.capacity() : a.begin < b.begin;
+    }
+    [[nodiscard]] bool operator()(stitch const& a, bytes n) const noexcept { return a.capacity() < n; }
+    [[nodiscard]] bool operator()(bytes n, stitch const& b) const noexcept { return n < b.capacity(); }
+  };
+  using size_index = hooked_set<stitch, &stitch::by_size, by_capacity>;
+  /// Idle stitches looked at for one request.
+  static constexpr int most_tries = 64;
+
+  void drop(stitch& s) noexcept {
+    owed_->unreserve(s.begin, s.size);
+    for (std::size_t i = 0; i < s.count; ++i) --s.chunks[i]->stitches;
+    all_.erase(stitch_list::s_iterator_to(s));
+    nodes_.release(s);
+  }
+
+  arrears<Backend>* owed_;
+  Evict evict_;
+  slab<stitch> nodes_;
+  stitch_list all_;
+  size_index by_size_;
+  idle_stitches idle_;
+  std::size_t live_ = 0;
+};
+
+}  // namespace gmlake

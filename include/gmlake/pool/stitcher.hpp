@@ -1,0 +1,124 @@
+#pragma once
+/// Serves blocks from stitches: an idle one whose memory is free, or a new one from what the stitch policy chooses.
+
+#include <new>
+#include <vector>
+
+#include "gmlake/pool/pool_parts.hpp"
+
+namespace gmlake {
+
+template <PoolConfig Config>
+class stitcher {
+ public:
+  using parts = pool_parts<Config>;
+
+  /// What came of an attempt: a block, or how many bytes were missing.
+  struct outcome {
+    block* served = nullptr;
+    bytes shortfall = 0;
+  };
+
+  explicit stitcher(parts& p) noexcept : p_(&p) {}
+
+  /// A block of n bytes on an idle stitch; null where none has all the memory it needs free.
+  [[nodiscard]] result<block*> reuse(stream_index user, bytes n, bytes alignment) noexcept {
+    stitch* const s = p_->stitches.find(n, [&](stitch& idle) noexcept {
+      return p_->stitch.reuses(idle.capacity(), n) && is_aligned(idle.begin + idle.base, alignment) &&
+             each_run(idle, n, [&](chunk& c, address begin, bytes size) noexcept {
+               return p_->space.usable(user, c, begin, size);
+             });
+    });
+    if (s == nullptr) return nullptr;
+    if (!prepare(*s, n)) return failure(errc::out_of_host_memory, "stitch");
+    p_->stitches.wake(*s);
+    p_->observer.reused({s->begin, s->size, s->count});
+    return &serve(user, *s, n);
+  }
+
+  /// A block of n bytes on a new stitch of free memory, or the shortfall. Errors: the driver's, and
+  /// `out_of_host_memory`; then nothing has changed.
+  [[nodiscard]] result<outcome> make(stream_index user, bytes n, bytes alignment) noexcept {
+    result<stitch_candidates> from = p_->space.candidates(user);
+    if (!from) return failure(from.error());
+    if (alignment > block_alignment) from->tails = {};
+    try {
+      chosen_.resize(from->whole.size() + 2);
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "stitch");
+    }
+    stitch_choice const choice = p_->stitch.choose(*from, n, chosen_);
+    if (choice.shortfall > 0) return outcome{nullptr, choice.shortfall};
+    result<stitch*> const mapped =
+        p_->stitches.map(std::span<extent const>(chosen_).first(choice.count), alignment > p_->granule ? alignment : 0);
+    if (!mapped) return failure(mapped.error());
+    if (!prepare(**mapped, n)) {
+      p_->stitches.unmap(**mapped);
+      return failure(errc::out_of_host_memory, "stitch");
+    }
+    p_->observer.stitched({(*mapped)->begin, (*mapped)->size, (*mapped)->count});
+    return outcome{&serve(user, **mapped, n), 0};
+  }
+
+  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache. The block's node
+  /// is released.
+  void end(block& b, stream_index on, tick stamp) noexcept {
+    for (block* taken = b.next_taken; taken != nullptr;) {
+      block& piece = *taken;
+      taken = std::exchange(piece.next_taken, nullptr);
+      (void)p_->space.give_back(piece, on, stamp);
+    }
+    p_->stitches.rest(*b.view, stamp);
+    p_->space.home().release_block(b);
+  }
+
+ private:
+  /// Calls `f(chunk, begin, size)` for each contiguous run of homes beneath the first n bytes of a stitch, until it says no.
+  template <class F>
+  static bool each_run(stitch& s, bytes n, F&& f) noexcept {
+    bytes offset = s.base;
+    for (std::size_t i = 0; n > 0;) {
+      chunk& first = *s.chunks[i];
+      address const begin = first.home + offset;
+      bytes run = first.size - offset;
+      while (++i < s.count && run < n && s.chunks[i]->home == begin + run && s.chunks[i]->in == first.in) {
+        run += s.chunks[i]->size;
+      }
+      bytes const size = run < n ? run : n;
+      if (!f(first, begin, size)) return false;
+      n -= size;
+      offset = 0;
+    }
+    return true;
+  }
+
+  /// Nodes for all that `serve` will split. False for want of host memory.
+  [[nodiscard]] bool prepare(stitch& s, bytes n) noexcept {
+    std::size_t blocks = 1;
+    (void)each_run(s, n, [&](chunk& c, address begin, bytes size) noexcept {
+      blocks += 2 + p_->space.count(c, begin, size);
+      return true;
+    });
+    return p_->space.home().reserve_blocks(blocks);
+  }
+
+  [[nodiscard]] block& serve(stream_index user, stitch& s, bytes n) noexcept {
+    block& b = p_->space.home().acquire_block();
+    b.begin = s.begin + s.base;
+    b.size = n;
+    b.on = user;
+    b.state = block_state::live;
+    block** tail = &b.next_taken;
+    (void)each_run(s, n, [&](chunk& c, address begin, bytes size) noexcept {
+      tail = p_->space.take(c, begin, size, tail);
+      return true;
+    });
+    p_->stitches.serve(s, b);
+    return b;
+  }
+
+  parts* p_;
+  std::vector<extent> chosen_;
+};
+
+}  // namespace gmlake
