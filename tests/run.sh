@@ -14,7 +14,7 @@ results=build/release/tests.xml
 status=0
 ctest --preset release --parallel "$(nproc)" --output-junit "$PWD/$results" || status=$?
 
-count() { sed -n "s/.*$1=\"\([0-9]*\)\".*/\1/p" $results | head -1; }
-sed -n 's/.*\(skipped: [^<]*\).*/\1/p' $results
+count() { sed -n "s/.*$1=\"\([0-9]*\)\".*/\1/;T;p;q" $results; }
+sed -n 's/.*\(skipped: [^<]*\).*/\1/p' $results | sort -u
 echo "$(($(count tests) - $(count failures) - $(count skipped))) passed, $(count failures) failed, $(count skipped) skipped"
 exit $status
