@@ -194,7 +194,8 @@ class engine {
     } else {
       b = from_lake(r, user, false);
       if (b && *b == nullptr && p_.wait.before_growing()) {
-        result<bool> more = gather(user);
+        b = waited_for(r, user);
+        result<bool> more = b && *b == nullptr ? gather(user) : false;
         if (!more) return failure(more.error());
         if (*more) b = from_lake(r, user, false);
       }
@@ -203,6 +204,18 @@ class engine {
     if (!b) return failure(b.error());
     if (*b == nullptr) return failure(errc::out_of_memory, "allocate");
     return hand_out(**b, r, user);
+  }
+
+  /// A block that another stream's fence still guards, with the user waiting for it; null where there is none.
+  [[nodiscard]] result<block*> waited_for(request const& r, stream_index user) noexcept {
+    if (!p_.space.time().shared() || r.where != placement::anywhere) return nullptr;
+    block* const b = p_.space.find_elsewhere(user, area_for(r.size), padded(size_of(r), r.alignment), true);
+    if (b == nullptr) return nullptr;
+    if (result<void> done = p_.space.time().wait(user, b->on, b->stamp); !done) {
+      if (done.error().code == errc::not_supported) return nullptr;
+      return failure(done.error());
+    }
+    return &p_.space.carve(*b, align_up(b->begin, r.alignment), size_of(r), block_state::live);
   }
 
   /// All free memory on the user's shelves, at the price of a wait on the device. A stream that is being captured can't
@@ -221,9 +234,8 @@ class engine {
     area const a = area_for(r.size);
     if (block* const b = contiguous(r, user, a, n)) return b;
     if (p_.wait.before_stitching()) {
-      result<bool> more = gather(user);
-      if (!more) return failure(more.error());
-      if (block* const b = *more ? contiguous(r, user, a, n) : nullptr) return b;
+      result<block*> b = waited_for(r, user);
+      if (!b || *b != nullptr) return b;
     }
     if (a == area::small || !p_.stitch.stitches(n, growth_failed)) return nullptr;
     result<block*> b = stitch_.reuse(user, n, r.alignment);
@@ -298,7 +310,7 @@ class engine {
   [[nodiscard]] block* contiguous(request const& r, stream_index user, area a, bytes n) noexcept {
     bytes const room = padded(n, r.alignment);
     block* b = p_.space.find(user, a, room);
-    if (b == nullptr && p_.space.time().shared()) b = p_.space.find_elsewhere(user, a, room);
+    if (b == nullptr && p_.space.time().shared()) b = p_.space.find_elsewhere(user, a, room, false);
     if (b == nullptr) return nullptr;
     return &p_.space.carve(*b, align_up(b->begin, r.alignment), n, block_state::live);
   }

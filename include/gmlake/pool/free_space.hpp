@@ -38,28 +38,35 @@ class free_space {
     result<stream_index> i = time_.index_of(s);
     if (!i || *i < shelves_.size()) [[likely]] return i;
     try {
-      shelves_.push_back(std::make_unique<shelf>());
+      while (shelves_.size() <= *i) shelves_.push_back(std::make_unique<shelf>());
     } catch (std::bad_alloc const&) {
       time_.forget_last();
       return failure(errc::out_of_host_memory, "stream table");
     }
-    if (shelves_.size() == 2) begin_waiting();
+    if (*i == nobody + 2) begin_waiting();
     return i;
   }
 
   // ---- finding -------------------------------------------------------------------------------------------------------
 
-  /// The split policy's choice on the stream's own shelf.
-  [[nodiscard]] block* find(stream_index user, area a, bytes n) noexcept { return index(user, a).find(n); }
+  /// The split policy's choice on the stream's own shelf, or among what is free for all if that is smaller.
+  [[nodiscard]] block* find(stream_index user, area a, bytes n) noexcept {
+    block* const own = index(user, a).find(n);
+    if (!time_.shared()) [[likely]] return own;
+    block* const common = index(nobody, a).find(n);
+    if (own == nullptr || common == nullptr) return own != nullptr ? own : common;
+    return common->size < own->size || (common->size == own->size && common->begin < own->begin) ? common : own;
+  }
 
-  /// The smallest choice on other streams' shelves that the user may have at once; few are looked at on each.
-  [[nodiscard]] block* find_elsewhere(stream_index user, area a, bytes n) noexcept {
+  /// The smallest choice on other streams' shelves: among what the user may have at once, or has to wait for. Few are
+  /// looked at on each.
+  [[nodiscard]] block* find_elsewhere(stream_index user, area a, bytes n, bool waiting) noexcept {
     block* best = nullptr;
-    for (stream_index i = 0; i < shelves_.size(); ++i) {
+    for (stream_index i = nobody + 1; i < shelves_.size(); ++i) {
       if (i == user) continue;
       block* b = index(i, a).find(n);
       for (int tries = 0; b != nullptr && tries < tries_a_shelf; ++tries, b = index(i, a).next_fit(*b, n)) {
-        if (!time_.ordered(user, b->on, b->stamp)) continue;
+        if (!waiting && !time_.ordered(user, b->on, b->stamp)) continue;
         if (best == nullptr || b->size < best->size) best = b;
         break;
       }
@@ -306,48 +313,38 @@ class free_space {
     b.waiting = true;
   }
 
-  /// Whether `b`, which is free and on no shelf, can become one with its free neighbour `n`.
+  /// Whether free neighbours can become one: on one shelf, or where one of them is free for all.
   [[nodiscard]] bool joins(block const& b, block const* n) const noexcept {
-    if (n == nullptr || n->state != block_state::free || n->parked) return false;
-    return n->on == b.on || (time_.passed(n->on, n->stamp) && time_.passed(b.on, b.stamp)) ||
-           (time_.passed(n->on, n->stamp) && n->size < b.size);
+    return n != nullptr && n->state == block_state::free && !n->parked &&
+           (n->on == b.on || time_.passed(n->on, n->stamp) || time_.passed(b.on, b.stamp));
   }
 
-  /// Puts a free block on its shelf, joined with its neighbours where that is allowed. What is known to be passed goes
-  /// with the larger part; memory that is passed joins younger memory only if that is the larger.
+  /// Puts a free block on its shelf, joined with its neighbours where that is allowed; the larger node survives. Memory
+  /// that is free for all comes under the stamp of what it joins.
   block& join(block& b) noexcept {
+    if (time_.shared() && time_.passed(b.on, b.stamp)) b.on = nobody;
     block* whole = &b;
     bool shelved = false;
-    for (bool left : {true, false}) {
+    for (bool const left : {true, false}) {
       block* const n = left ? whole->previous : whole->next;
       if (!joins(*whole, n)) continue;
-      if (n->size > whole->size) {
-        // The neighbour keeps its node and its place, and takes the block over.
-        tick const stamp = n->on == whole->on ? std::max(n->stamp, whole->stamp) : n->stamp;
-        if (shelved) unshelve(*whole);
-        stop_waiting(*n);
-        Split& split = index_of(*n);
-        auto const resize = [&split](block& kept, address at, bytes size) noexcept { split.resize(kept, at, size); };
-        if (left) lake_.absorb_next(*n, resize);
-        else lake_.absorb_previous(*n, resize);
-        n->stamp = stamp;
-        whole = n;
-        shelved = true;
-      } else {
-        tick const stamp = n->on == whole->on ? std::max(n->stamp, whole->stamp) : whole->stamp;
-        unshelve(*n);
-        if (shelved) {
-          stop_waiting(*whole);
-          Split& split = index_of(*whole);
-          auto const resize = [&split](block& kept, address at, bytes size) noexcept { split.resize(kept, at, size); };
-          lake_.absorb_next(*whole, resize);
-        } else if (left) {
-          lake_.absorb_previous(*whole);
-        } else {
-          lake_.absorb_next(*whole);
-        }
-        whole->stamp = stamp;
-      }
+      block const& younger = time_.passed(n->on, n->stamp) ? *whole : *n;
+      tick const stamp = n->on == whole->on ? std::max(n->stamp, whole->stamp) : younger.stamp;
+      stream_index const on = younger.on;
+      block& kept = n->size > whole->size ? *n : *whole;
+      block& gone = &kept == n ? *whole : *n;
+      bool const kept_shelved = &kept == n || shelved;
+      if (&gone == n || shelved) unshelve(gone);
+      if (kept_shelved && kept.on != on) unshelve(kept);
+      shelved = kept_shelved && kept.on == on;
+      if (shelved) stop_waiting(kept);
+      Split& split = index(on, kept.in->kind);
+      auto const reshelve = [&split](block& k, address at, bytes size) noexcept { split.resize(k, at, size); };
+      if (kept.next == &gone) shelved ? lake_.absorb_next(kept, reshelve) : lake_.absorb_next(kept);
+      else shelved ? lake_.absorb_previous(kept, reshelve) : lake_.absorb_previous(kept);
+      kept.on = on;
+      kept.stamp = stamp;
+      whole = &kept;
     }
     if (!shelved) index_of(*whole).insert(*whole);
     if (!whole->waiting) start_waiting(*whole);

@@ -159,7 +159,7 @@ class grower {
 
   [[nodiscard]] static bytes free_end(range const& r, stream_index user) noexcept {
     block const* const last = r.last;
-    bool const usable = last != nullptr && last->state == block_state::free && !last->parked && last->on == user;
+    bool const usable = last != nullptr && last->state == block_state::free && !last->parked && (last->on == user || last->on == nobody);
     return usable ? last->size : 0;
   }
 

@@ -11,4 +11,7 @@ using tick = std::uint64_t;
 /// A stream's place in the timeline's table.
 using stream_index = std::uint32_t;
 
+/// The place of no stream: what is free for all is on its shelf.
+inline constexpr stream_index nobody = 0;
+
 }  // namespace gmlake

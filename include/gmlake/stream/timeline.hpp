@@ -30,9 +30,8 @@ class timeline {
   }
 
   [[nodiscard]] Streams& streams() noexcept { return streams_; }
-  [[nodiscard]] std::size_t size() const noexcept { return lanes_.size(); }
   /// Whether one stream's memory may have to be kept from another.
-  [[nodiscard]] bool shared() const noexcept { return lanes_.size() > 1; }
+  [[nodiscard]] bool shared() const noexcept { return lanes_.size() > 2; }
   [[nodiscard]] stream name(stream_index i) const noexcept { return lanes_[i].name; }
   [[nodiscard]] std::uint64_t device_waits() const noexcept { return device_waits_; }
   [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
@@ -41,17 +40,18 @@ class timeline {
   [[nodiscard]] result<stream_index> index_of(stream s) noexcept {
     if (last_ < lanes_.size() && lanes_[last_].name == s) [[likely]]
       return last_;
-    for (stream_index i = 0; i < lanes_.size(); ++i) {
+    for (stream_index i = first; i < lanes_.size(); ++i) {
       if (lanes_[i].name == s && !lanes_[i].retired) return last_ = i;
     }
-    for (stream_index i = 0; i < lanes_.size(); ++i) {
+    for (stream_index i = first; i < lanes_.size(); ++i) {
       if (lanes_[i].retired && lanes_[i].now <= lanes_[i].passed) return last_ = revive(i, s);
     }
     try {
+      if (lanes_.empty()) lanes_.emplace_back();
       lanes_.emplace_back();
       for (lane& l : lanes_) l.ordered.resize(lanes_.size());
     } catch (std::bad_alloc const&) {
-      if (!lanes_.empty() && lanes_.back().ordered.size() < lanes_.size()) lanes_.pop_back();
+      if (lanes_.size() > first && lanes_.back().ordered.size() < lanes_.size()) lanes_.pop_back();
       return failure(errc::out_of_host_memory, "stream table");
     }
     lanes_.back().name = s;
@@ -62,7 +62,7 @@ class timeline {
   void forget_last() noexcept {
     lanes_.pop_back();
     for (lane& l : lanes_) l.ordered.resize(lanes_.size());
-    last_ = 0;
+    last_ = nobody;
   }
 
   /// The stamp of a free on stream i. Where everything runs in host order, it is passed already.
@@ -77,10 +77,10 @@ class timeline {
   /// The last stamp given out for stream i.
   [[nodiscard]] tick latest(stream_index i) const noexcept { return lanes_[i].now; }
   /// Whether work queued on i up to `t` is known to the host to be done.
-  [[nodiscard]] bool passed(stream_index i, tick t) const noexcept { return t <= lanes_[i].passed; }
+  [[nodiscard]] bool passed(stream_index i, tick t) const noexcept { return i == nobody || t <= lanes_[i].passed; }
   /// Whether what is queued next on `user` comes after the work on i up to t.
   [[nodiscard]] bool ordered(stream_index user, stream_index i, tick t) const noexcept {
-    return user == i || t <= lanes_[i].passed || t <= lanes_[user].ordered[i];
+    return user == i || passed(i, t) || t <= lanes_[user].ordered[i];
   }
   /// Whether everything freed up to t, on whatever stream, is known to be done with.
   [[nodiscard]] bool all_passed(tick t) const noexcept {
@@ -109,7 +109,7 @@ class timeline {
 
   /// Makes sure that a fence covers all frees so far, so that a later `poll` can tell.
   [[nodiscard]] result<void> fence_all() noexcept {
-    for (stream_index i = 0; i < lanes_.size(); ++i) {
+    for (stream_index i = first; i < lanes_.size(); ++i) {
       if (result<void> done = fence_off(i); !done) return done;
     }
     return {};
@@ -132,7 +132,7 @@ class timeline {
   /// The host waits until all work freed so far is done with. Returns whether anything had to be waited for.
   [[nodiscard]] result<bool> synchronize() noexcept {
     bool waited = false;
-    for (stream_index i = 0; i < lanes_.size(); ++i) {
+    for (stream_index i = first; i < lanes_.size(); ++i) {
       lane& l = lanes_[i];
       if (l.now <= l.passed) continue;
       if (result<void> done = fence_off(i); !done) return failure(done.error());
@@ -148,7 +148,7 @@ class timeline {
   /// The stream is about to be destroyed: a fence is set behind all its work while that can still be done, which then
   /// stands for whatever else is freed on it. Its name may come back as another stream's.
   [[nodiscard]] result<void> retire(stream s) noexcept {
-    for (stream_index i = 0; i < lanes_.size(); ++i) {
+    for (stream_index i = first; i < lanes_.size(); ++i) {
       if (lanes_[i].name != s || lanes_[i].retired) continue;
       (void)stamp(i);
       if (result<void> done = fence_off(i); !done) return done;
@@ -172,6 +172,7 @@ class timeline {
     bool retired = false;        ///< its stream is gone; what it did is fenced
     std::vector<tick> ordered;  ///< for each other stream: what this one has waited for
   };
+  static constexpr stream_index first = nobody + 1;
   /// Often enough to know early that memory is free, rarely enough that events cost nothing beside the frees.
   static constexpr std::uint64_t frees_a_fence = 32;
 
@@ -219,8 +220,8 @@ class timeline {
   }
 
   Streams streams_;
-  std::vector<lane> lanes_;
-  stream_index last_ = 0;
+  std::vector<lane> lanes_;  ///< `nobody`'s first
+  stream_index last_ = nobody;
   tick clock_ = 0;
   std::uint64_t device_waits_ = 0;
   std::uint64_t host_waits_ = 0;
