@@ -20,5 +20,5 @@ bool serves(P&& pool) {
 int main() {
   auto const device = gmlake::cuda_vmm::open();
   bool const answered = device.has_value() || device.error().code != gmlake::errc{};
-  return answered && serves(gmlake::pytorch_pool{gmlake::simulated{}}) ? 0 : 1;
+  return answered && serves(gmlake::lake_pool<gmlake::simulated>(gmlake::simulated{})) ? 0 : 1;
 }

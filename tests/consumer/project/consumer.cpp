@@ -1,8 +1,9 @@
-/// Uses the library through whichever of CMake's ways built it.
+/// Uses the library through whichever of CMake's ways brought it.
 
-#include <gmlake/core/types.hpp>
+#include <gmlake/pool/presets/lake.hpp>
 
 int main() {
-  using namespace gmlake::literals;
-  return 2_MiB == gmlake::bytes{1} << 21 ? 0 : 1;
+  gmlake::lake_pool<gmlake::simulated> pool(gmlake::simulated{});
+  auto const block = pool.allocate(1000, gmlake::stream{});
+  return block.has_value() && pool.deallocate(*block).has_value() ? 0 : 1;
 }
