@@ -34,12 +34,12 @@ class [[nodiscard]] result {
   }
   result(result const&) = delete;
   result& operator=(result const&) = delete;
-  constexpr result& operator=(result&& o) noexcept {
+  // Returns nothing: nvcc takes a reference to a [[nodiscard]] class for a result that is being discarded.
+  constexpr void operator=(result&& o) noexcept {  // NOLINT(misc-unconventional-assign-operator)
     if (this != &o) {
       std::destroy_at(this);
       std::construct_at(this, std::move(o));
     }
-    return *this;
   }
   constexpr ~result() {
     static_assert(std::is_nothrow_move_constructible_v<T>);

@@ -40,10 +40,12 @@ class basic_pool {
   basic_pool(basic_pool const&) = delete;
   basic_pool& operator=(basic_pool const&) = delete;
 
-  /// n bytes for work queued on `on`, aligned to 512. Size 0 gives a block like any other. Logarithmic in the free blocks
-  /// where one fits. Errors: `out_of_memory` with the pool's account, after the last resorts (see `engine.hpp`) and the
-  /// callbacks; `invalid_argument`; the driver's own. On any error nothing has changed hands.
-  [[nodiscard]] result<address> allocate(bytes n, stream on = {}) noexcept { return allocate(request{.size = n, .on = on}); }
+  /// n bytes for work queued on `on`, aligned to 512. Size 0 gives a block like any other. Logarithmic in the free
+  /// blocks where one fits. Errors: `out_of_memory` with the pool's account, after the last resorts (see `engine.hpp`)
+  /// and the callbacks; `invalid_argument`; the driver's own. On any error nothing has changed hands.
+  [[nodiscard]] result<address> allocate(bytes n, stream on = {}) noexcept {
+    return allocate(request{.size = n, .on = on});
+  }
 
   [[nodiscard]] result<address> allocate(request const& r) noexcept {
     for (int rounds = 0;; ++rounds) {

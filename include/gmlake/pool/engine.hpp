@@ -11,8 +11,8 @@
 ///    policy spared; idle stitches evicted and free chunks released, to be created again in the shape needed; the host
 ///    waits for all streams, and once more from 1. Beyond that only the pool's user can help: `basic_pool` asks.
 ///
-/// Not locked: `basic_pool` does that. Every operation acquires what it needs first; from the first change to a shelf on
-/// nothing can fail.
+/// Not locked: `basic_pool` does that. Every operation acquires what it needs first; from the first change to a shelf
+/// on nothing can fail.
 
 #include <utility>
 
@@ -31,7 +31,10 @@ class engine {
 
   engine(typename Config::backend backend, typename Config::streams streams, pool_options const& options,
          pool_policies<Config> policies) noexcept
-      : p_(std::move(backend), std::move(streams), options, std::move(policies)), grow_(p_), stitch_(p_), reclaim_(p_) {}
+      : p_(std::move(backend), std::move(streams), options, std::move(policies)),
+        grow_(p_),
+        stitch_(p_),
+        reclaim_(p_) {}
 
   [[nodiscard]] parts& state() noexcept { return p_; }
   [[nodiscard]] parts const& state() const noexcept { return p_; }
@@ -182,7 +185,8 @@ class engine {
     if (!std::has_single_bit(r.alignment) || r.size > largest_request) {
       return failure(r.size > largest_request ? errc::out_of_memory : errc::invalid_argument, "allocate");
     }
-    if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2)) return failure(errc::out_of_host_memory, "allocate");
+    if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2))
+      return failure(errc::out_of_host_memory, "allocate");
     p_.owed.settle();
     if (p_.space.time().shared()) {
       if (result<bool> news = p_.space.time().poll(); !news) return failure(news.error());
@@ -320,8 +324,9 @@ class engine {
     for (range const& r : p_.space.home().ranges()) {
       if (at < r.begin || at >= r.grown_end()) continue;
       for (block const* b = r.first; b != nullptr; b = b->next) {
-        if (at < b->end()) return b->state == block_state::free && is_aligned(at, block_alignment) ? errc::double_free
-                                                                                                 : errc::unknown_pointer;
+        if (at < b->end())
+          return b->state == block_state::free && is_aligned(at, block_alignment) ? errc::double_free
+                                                                                  : errc::unknown_pointer;
       }
     }
     for (stitch const& s : p_.stitches.all()) {

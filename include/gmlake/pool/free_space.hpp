@@ -1,6 +1,6 @@
 #pragma once
-/// Free memory, and who may use it when: the lake's free blocks on shelves, one for each stream that freed them last and
-/// each area. It finds, carves and takes back blocks; it never asks the device for memory.
+/// Free memory, and who may use it when: the lake's free blocks on shelves, one for each stream that freed them last
+/// and each area. It finds, carves and takes back blocks; it never asks the device for memory.
 ///
 /// Invariants: a free block that is not parked is on the shelf of its `on` and its range's area; two such neighbours on
 /// one shelf are joined; where several streams are known, a block whose stamp is not known to be passed is in its
@@ -36,7 +36,8 @@ class free_space {
   /// The stream's place in the table; its shelves are there afterwards. Error: `out_of_host_memory`.
   [[nodiscard]] result<stream_index> enter(stream s) noexcept {
     result<stream_index> i = time_.index_of(s);
-    if (!i || *i < shelves_.size()) [[likely]] return i;
+    if (!i || *i < shelves_.size()) [[likely]]
+      return i;
     try {
       while (shelves_.size() <= *i) shelves_.push_back(std::make_unique<shelf>());
     } catch (std::bad_alloc const&) {
@@ -47,12 +48,14 @@ class free_space {
     return i;
   }
 
-  // ---- finding -------------------------------------------------------------------------------------------------------
+  // ---- finding
+  // -------------------------------------------------------------------------------------------------------
 
   /// The split policy's choice on the stream's own shelf, or among what is free for all if that is smaller.
   [[nodiscard]] block* find(stream_index user, area a, bytes n) noexcept {
     block* const own = index(user, a).find(n);
-    if (!time_.shared()) [[likely]] return own;
+    if (!time_.shared()) [[likely]]
+      return own;
     block* const common = index(nobody, a).find(n);
     if (own == nullptr || common == nullptr) return own != nullptr ? own : common;
     return common->size < own->size || (common->size == own->size && common->begin < own->begin) ? common : own;
@@ -115,7 +118,8 @@ class free_space {
     return blocks;
   }
 
-  // ---- taking --------------------------------------------------------------------------------------------------------
+  // ---- taking
+  // --------------------------------------------------------------------------------------------------------
 
   /// Takes [begin, begin + n) out of the free block `b`, as a block in the given state; the rest stays on its shelf.
   /// Precondition: two block nodes reserved.
@@ -154,7 +158,8 @@ class free_space {
     return tail;
   }
 
-  // ---- giving back -----------------------------------------------------------------------------------------------------
+  // ---- giving back
+  // -----------------------------------------------------------------------------------------------------
 
   /// A block in no other use becomes free, for `on` at once and for others once they have passed its stamp. Joins it
   /// with what it may be joined with. The reference is stale afterwards.

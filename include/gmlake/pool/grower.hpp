@@ -17,7 +17,8 @@ class grower {
   explicit grower(parts& p) noexcept : p_(&p) {}
 
   /// Creates `missing` bytes or more, which need not be contiguous; the memory is free for `user`, and what was
-  /// created before a failure stays. Errors: `out_of_memory` (the device's or the limit), `out_of_addresses`, the driver's.
+  /// created before a failure stays. Errors: `out_of_memory` (the device's or the limit), `out_of_addresses`, the
+  /// driver's.
   [[nodiscard]] result<void> add(stream_index user, area a, bytes missing) noexcept {
     if (result<void> room = check(missing); !room) return room;
     bytes const size = chunk_size(a, missing);
@@ -34,7 +35,8 @@ class grower {
     bytes const size = chunk_size(a, n - std::min(n, at_end));
     if (p_->growth.separate() && a == area::large) return add_separate(user, size, n);
     bytes const missing = n - std::min(n, at_end);
-    if (r != nullptr && align_up(missing, size) <= r->size - r->grown) return make(user, a, {.end_of = r}, size, missing);
+    if (r != nullptr && align_up(missing, size) <= r->size - r->grown)
+      return make(user, a, {.end_of = r}, size, missing);
     if (block* const hole = hole_for(a, align_up(n, size))) return make(user, a, {.hole = hole}, size, n);
     result<range*> const fresh = open(a, align_up(n, size));
     if (!fresh) return failure(fresh.error());
@@ -159,7 +161,8 @@ class grower {
 
   [[nodiscard]] static bytes free_end(range const& r, stream_index user) noexcept {
     block const* const last = r.last;
-    bool const usable = last != nullptr && last->state == block_state::free && !last->parked && (last->on == user || last->on == nobody);
+    bool const usable = last != nullptr && last->state == block_state::free && !last->parked &&
+                        (last->on == user || last->on == nobody);
     return usable ? last->size : 0;
   }
 
@@ -172,7 +175,8 @@ class grower {
 
   /// A range with room for n bytes and more to come; where so many addresses can't be had, for n bytes only.
   [[nodiscard]] result<range*> open(area a, bytes n) noexcept {
-    bytes const wanted = a == area::small ? std::min(p_->options.home_addresses, small_addresses) : p_->options.home_addresses;
+    bytes const wanted =
+        a == area::small ? std::min(p_->options.home_addresses, small_addresses) : p_->options.home_addresses;
     bytes const size = std::max(align_up(wanted, p_->granule), n);
     result<range*> fresh = p_->space.home().open_range(size, a);
     if (!fresh && size > n) fresh = p_->space.home().open_range(n, a);

@@ -1,5 +1,6 @@
 #pragma once
-/// Looking into a pool: its figures, a copy of its state, and a walk over every invariant. Nothing here changes anything.
+/// Looking into a pool: its figures, a copy of its state, and a walk over every invariant. Nothing here changes
+/// anything.
 
 #include <algorithm>
 

@@ -15,8 +15,8 @@ class reclaimer {
 
   explicit reclaimer(parts& p) noexcept : p_(&p) {}
 
-  /// Unmaps idle stitches while the eviction policy names one. Those whose last use is not known to be over are left for
-  /// another time.
+  /// Unmaps idle stitches while the eviction policy names one. Those whose last use is not known to be over are left
+  /// for another time.
   [[nodiscard]] result<void> keep_budget() noexcept {
     while (stitch* const s = p_->stitches.victim()) {
       if (!p_->space.time().all_passed(s->last_use)) return p_->space.time().fence_all();
@@ -37,8 +37,8 @@ class reclaimer {
     return any;
   }
 
-  /// Releases wholly free chunks of at least `wanted` bytes together, as far as there are any, and the idle stitches that
-  /// map them. Returns the bytes released.
+  /// Releases wholly free chunks of at least `wanted` bytes together, as far as there are any, and the idle stitches
+  /// that map them. Returns the bytes released.
   [[nodiscard]] result<bytes> release(bytes wanted) noexcept {
     bytes marked = 0;
     for (range& r : p_->space.home().ranges()) {

@@ -39,8 +39,9 @@ class stitch_cache {
     return nullptr;
   }
 
-  /// Maps the extents' chunks side by side, at an address aligned to `alignment`. The stitch is in use by nobody yet and
-  /// not idle either: `serve` or `unmap` must follow. Errors: the backend's, `out_of_host_memory`; then nothing is left.
+  /// Maps the extents' chunks side by side, at an address aligned to `alignment`. The stitch is in use by nobody yet
+  /// and not idle either: `serve` or `unmap` must follow. Errors: the backend's, `out_of_host_memory`; then nothing is
+  /// left.
   [[nodiscard]] result<stitch*> map(std::span<extent const> extents, bytes alignment) noexcept {
     std::unique_ptr<chunk*[]> chunks(new (std::nothrow) chunk*[extents.size()]);
     if (chunks == nullptr || !nodes_.reserve(1)) return failure(errc::out_of_host_memory, "stitch");

@@ -60,8 +60,8 @@ class stitcher {
     return outcome{&serve(user, **mapped, n), 0};
   }
 
-  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache. The block's node
-  /// is released.
+  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache. The block's
+  /// node is released.
   void end(block& b, stream_index on, tick stamp) noexcept {
     for (block* taken = b.next_taken; taken != nullptr;) {
       block& piece = *taken;
@@ -73,7 +73,8 @@ class stitcher {
   }
 
  private:
-  /// Calls `f(chunk, begin, size)` for each contiguous run of homes beneath the first n bytes of a stitch, until it says no.
+  /// Calls `f(chunk, begin, size)` for each contiguous run of homes beneath the first n bytes of a stitch, until it
+  /// says no.
   template <class F>
   static bool each_run(stitch& s, bytes n, F&& f) noexcept {
     bytes offset = s.base;

@@ -129,7 +129,7 @@ class simulated_timeline {
     f.clock_ = q->clock;
     ++counts_.records;
     ++counts_.live_fences;
-    return f;
+    return result<fence>(std::move(f));
   }
 
   [[nodiscard]] result<bool> reached(fence const& f) noexcept {

@@ -69,7 +69,8 @@ class timeline {
   [[nodiscard]] tick stamp(stream_index i) noexcept {
     if (!streams_.concurrent()) return 0;
     lane& l = lanes_[i];
-    if (l.retired) [[unlikely]] return l.now;
+    if (l.retired) [[unlikely]]
+      return l.now;
     ++l.unfenced;
     return l.now = ++clock_;
   }
@@ -169,7 +170,7 @@ class timeline {
     tick passed = 0;             ///< stamps up to here are known to be done
     std::uint64_t unfenced = 0;  ///< frees since the last fence
     std::vector<mark> marks;
-    bool retired = false;        ///< its stream is gone; what it did is fenced
+    bool retired = false;       ///< its stream is gone; what it did is fenced
     std::vector<tick> ordered;  ///< for each other stream: what this one has waited for
   };
   static constexpr stream_index first = nobody + 1;
