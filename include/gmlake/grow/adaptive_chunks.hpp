@@ -1,10 +1,11 @@
 #pragma once
-/// Chunks sized by three proportions, so that neither a small pool nor a nearly full one is left with coarse memory:
+/// Chunks sized by four proportions, so that neither a small pool nor a nearly full one is left with coarse memory:
 ///
 /// - to the pool: what a partly used chunk can waste is a share of the whole;
-/// - to the headroom under the limit: the closer the limit, the finer the chunks, down to where the last request fits;
+/// - to the deficit: a huge block is stitched from few large chunks, which the next huge block will take again;
 /// - to the run of growths with hardly a free in between, as when a program loads its weights: such memory stays, so it
-///   is made in ever larger pieces, which cost next to nothing to create.
+///   is made in ever larger pieces, which cost next to nothing to create;
+/// - to the headroom under the limit: the closer the limit, the finer the chunks, down to where the last request fits.
 
 #include <algorithm>
 
@@ -14,18 +15,22 @@
 namespace gmlake {
 
 struct adaptive_options {
-  bytes smallest = 20_MiB;             ///< a chunk's size in a small pool
-  bytes largest = 32_MiB;              ///< in a large one
-  bytes chunks_a_pool = 400;           ///< in between: the pool's size divided by this
-  bytes smallest_under_limit = 4_MiB;  ///< with little headroom left
-  bytes chunks_in_headroom = 384;      ///< the headroom divided by this bounds every chunk
-  bytes largest_in_run = 512_MiB;      ///< while growths follow each other with hardly a free
-  bytes runs_a_pool = 256;             ///< and never more than the pool's size divided by this
-  bytes frees_break_run = 20;          ///< a run ends when more than the deficit divided by this was freed meanwhile
+  bytes smallest = 20_MiB;              ///< a chunk's size in a small pool
+  bytes largest = 32_MiB;               ///< in a large one
+  bytes chunks_a_pool = 400;            ///< in between: the pool's size divided by this
+  bytes chunks_a_deficit = 64;          ///< or the deficit divided by this, if that is more, up to
+  bytes largest_for_deficit = 128_MiB;  ///< this, and
+  bytes deficits_a_pool = 128;          ///< the pool's size divided by this
+  bytes largest_in_run = 512_MiB;       ///< while growths follow each other with hardly a free, up to this, and
+  bytes runs_a_pool = 256;              ///< the pool's size divided by this
+  bytes frees_break_run = 20;           ///< a run ends when more than the deficit divided by this was freed meanwhile
+  bytes smallest_under_limit = 4_MiB;   ///< with little headroom left
+  bytes chunks_in_headroom = 384;       ///< the headroom divided by this bounds every chunk
 
   /// Chunks of one size throughout.
   [[nodiscard]] static constexpr adaptive_options fixed(bytes size) noexcept {
-    return {.smallest = size, .largest = size, .smallest_under_limit = size, .largest_in_run = size};
+    return {
+        .smallest = size, .largest = size, .largest_for_deficit = 0, .largest_in_run = 0, .smallest_under_limit = size};
   }
 };
 
@@ -34,11 +39,14 @@ class adaptive_chunks {
   explicit adaptive_chunks(adaptive_options o = {}) noexcept : options_(o) {}
 
   [[nodiscard]] bytes chunk_size(growth const& g) noexcept {
-    bytes const base = std::clamp(g.reserved / options_.chunks_a_pool, options_.smallest, options_.largest);
-    bytes const longest = std::max(base, std::min(options_.largest_in_run, g.reserved / options_.runs_a_pool));
-    run_ = g.freed <= g.deficit / options_.frees_break_run ? std::clamp(run_ * 2, base, longest) : base;
-    bytes const near_limit = std::max(g.headroom / options_.chunks_in_headroom, options_.smallest_under_limit);
-    return std::max(g.granule, align_down(std::min(run_, near_limit), g.granule));
+    adaptive_options const& o = options_;
+    bytes const base = std::clamp(g.reserved / o.chunks_a_pool, o.smallest, o.largest);
+    bytes const in_run = std::max(base, std::min(o.largest_in_run, g.reserved / o.runs_a_pool));
+    run_ = g.freed <= g.deficit / o.frees_break_run ? std::clamp(run_ * 2, base, in_run) : base;
+    bytes const for_deficit =
+        std::min({g.deficit / o.chunks_a_deficit, o.largest_for_deficit, g.reserved / o.deficits_a_pool});
+    bytes const near_limit = std::max(g.headroom / o.chunks_in_headroom, o.smallest_under_limit);
+    return std::max(g.granule, align_down(std::min(std::max(run_, for_deficit), near_limit), g.granule));
   }
   [[nodiscard]] bool separate() const noexcept { return false; }
 
