@@ -47,7 +47,7 @@ class address_map {
 
   /// Takes `key` out and returns what it stood for; null where it is absent.
   [[nodiscard]] T* extract(address key) noexcept {
-    if (slots_ == nullptr) return nullptr;
+    if (slots_ == nullptr || key == address{}) return nullptr;
     std::size_t i = home(key);
     while (slots_[i].key != key) {
       if (slots_[i].key == address{}) return nullptr;
