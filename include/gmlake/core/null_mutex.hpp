@@ -1,11 +1,13 @@
 #pragma once
-/// Mutex policies: anything with `lock` and `unlock`. `std::mutex` by default; this one where a single thread uses a
-/// pool, or its callers lock already.
+/// Mutex policies: anything that a pool can make, `lock` and `unlock`. `std::mutex` by default; this one where a single
+/// thread uses a pool, or its callers lock already.
+
+#include <concepts>
 
 namespace gmlake {
 
 template <class M>
-concept Mutex = requires(M& m) {
+concept Mutex = std::default_initializable<M> && requires(M& m) {
   m.lock();
   m.unlock();
 };
