@@ -4,6 +4,8 @@
 /// Streams are simulated on every backend: a replay queues no device work, and so every backend sees the same
 /// decisions, the driver's measured time stands beside the modelled one, and contents may be checked from the host.
 
+#include <algorithm>
+#include <concepts>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,6 +27,8 @@ concept PoolMaker =
     };
 
 namespace drive_detail {
+
+inline constexpr int timed_again = 2;
 
 struct reporting : trace::no_hooks {
   run_request const& request;
@@ -99,6 +103,12 @@ void drive(run_request const& q, Open const& open, Make const& make, run_record&
   };
 
   out.replay = with_pool(q.pool.limit, plain("replaying"));
+  // A simulated replay does the same each time, so its fastest run is the one that the machine disturbed least.
+  if constexpr (std::same_as<typename std::invoke_result_t<Open>::value_type, simulated>) {
+    for (int again = 0; again < timed_again && out.replay.ok(); ++again) {
+      out.replay.elapsed = std::min(out.replay.elapsed, with_pool(q.pool.limit, plain("timing")).elapsed);
+    }
+  }
   out.failure = describe(q, out.replay);
 
   if (q.sample && out.replay.operations != 0) {

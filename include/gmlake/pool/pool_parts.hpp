@@ -32,7 +32,9 @@ struct pool_parts {
         granule(backend.granularity()) {}
   pool_parts(pool_parts const&) = delete;
   pool_parts& operator=(pool_parts const&) = delete;
+  /// Waits for the device first: what was freed may still be in use, and unmapping does not wait.
   ~pool_parts() {
+    if (space.time().streams().concurrent()) (void)space.time().streams().synchronize_device();
     stitches.release_all();
     space.home().release_all();
     owed.settle();

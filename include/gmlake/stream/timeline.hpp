@@ -88,22 +88,21 @@ class timeline {
     return std::ranges::all_of(lanes_, [t](lane const& l) { return std::min(t, l.now) <= l.passed; });
   }
 
-  /// Records a fence where enough was freed since the last; for streams whose memory others may want.
+  /// Learns what stream i has passed and records a fence, where enough was freed since the last one and not too many
+  /// are under way already; for streams whose memory others may want.
   [[nodiscard]] result<void> note_free(stream_index i) noexcept {
-    return lanes_[i].unfenced < frees_a_fence ? result<void>{} : fence_off(i);
+    if (lanes_[i].unfenced < frees_a_fence) return {};
+    if (result<bool> news = poll(lanes_[i]); !news) return failure(news.error());
+    return lanes_[i].marks.size() < most_fences ? fence_off(i) : result<void>{};
   }
 
   /// Learns which fences have been reached. Returns whether any was.
   [[nodiscard]] result<bool> poll() noexcept {
     bool news = false;
     for (lane& l : lanes_) {
-      while (!l.marks.empty()) {
-        result<bool> const there = streams_.reached(l.marks.front().point);
-        if (!there) return failure(there.error());
-        if (!*there) break;
-        pass(l);
-        news = true;
-      }
+      result<bool> const more = poll(l);
+      if (!more) return failure(more.error());
+      news = news || *more;
     }
     return news;
   }
@@ -176,6 +175,8 @@ class timeline {
   static constexpr stream_index first = nobody + 1;
   /// Often enough to know early that memory is free, rarely enough that events cost nothing beside the frees.
   static constexpr std::uint64_t frees_a_fence = 32;
+  /// A host that runs further ahead learns of its frees in coarser steps.
+  static constexpr std::size_t most_fences = 256;
 
   /// A retired lane whose work is done takes up a new stream; its memory comes along.
   [[nodiscard]] stream_index revive(stream_index i, stream s) noexcept {
@@ -184,6 +185,18 @@ class timeline {
     l.retired = false;
     std::ranges::fill(l.ordered, tick{0});
     return i;
+  }
+
+  [[nodiscard]] result<bool> poll(lane& l) noexcept {
+    bool news = false;
+    while (!l.marks.empty()) {
+      result<bool> const there = streams_.reached(l.marks.front().point);
+      if (!there) return failure(there.error());
+      if (!*there) break;
+      pass(l);
+      news = true;
+    }
+    return news;
   }
 
   [[nodiscard]] result<void> fence_off(stream_index i) noexcept {
