@@ -1,0 +1,16 @@
+#include "gmlake/grow/granule_chunks.hpp"
+
+#include "tests/grow/growth_policy_suite.hpp"
+
+using namespace gmlake;
+
+namespace gmlake::test {
+TEST_CASE_TEMPLATE_INVOKE(growth_policy, granule_chunks);
+}
+
+TEST_CASE("every growth is a range of its own, of single granules") {
+  granule_chunks policy;
+  CHECK(policy.separate());
+  CHECK(policy.chunk_size({.deficit = 1_TiB, .granule = 2_MiB}) == 2_MiB);
+  CHECK(policy.chunk_size({.deficit = 1, .granule = 64_KiB}) == 64_KiB);
+}
