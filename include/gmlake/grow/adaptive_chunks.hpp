@@ -25,7 +25,7 @@ struct adaptive_options {
   bytes runs_a_pool = 256;              ///< the pool's size divided by this
   bytes frees_break_run = 20;           ///< a run ends when more than the deficit divided by this was freed meanwhile
   bytes smallest_under_limit = 4_MiB;   ///< with little headroom left
-  bytes chunks_in_headroom = 384;       ///< the headroom divided by this bounds every chunk
+  bytes chunks_in_headroom = 320;       ///< the headroom divided by this bounds every chunk
 
   /// Chunks of one size throughout.
   [[nodiscard]] static constexpr adaptive_options fixed(bytes size) noexcept {
