@@ -62,7 +62,7 @@ class timeline {
   void forget_last() noexcept {
     lanes_.pop_back();
     for (lane& l : lanes_) l.ordered.resize(lanes_.size());
-    last_ = nobody;
+    last_ = none;
   }
 
   /// The stamp of a free on stream i. Where everything runs in host order, it is passed already.
@@ -153,6 +153,7 @@ class timeline {
       (void)stamp(i);
       if (result<void> done = fence_off(i); !done) return done;
       lanes_[i].retired = true;
+      last_ = none;
       return {};
     }
     return {};
@@ -173,6 +174,7 @@ class timeline {
     std::vector<tick> ordered;  ///< for each other stream: what this one has waited for
   };
   static constexpr stream_index first = nobody + 1;
+  static constexpr stream_index none = ~stream_index{0};
   /// Often enough to know early that memory is free, rarely enough that events cost nothing beside the frees.
   static constexpr std::uint64_t frees_a_fence = 32;
   /// A host that runs further ahead learns of its frees in coarser steps.
@@ -234,8 +236,8 @@ class timeline {
   }
 
   Streams streams_;
-  std::vector<lane> lanes_;  ///< `nobody`'s first
-  stream_index last_ = nobody;
+  std::vector<lane> lanes_;   ///< `nobody`'s first
+  stream_index last_ = none;  ///< whom `index_of` was asked for last
   tick clock_ = 0;
   std::uint64_t device_waits_ = 0;
   std::uint64_t host_waits_ = 0;
