@@ -11,6 +11,8 @@
 ///    policy spared; idle stitches evicted and free chunks released, to be created again in the shape needed; the host
 ///    waits for all streams, and once more from 1. Beyond that only the pool's user can help: `basic_pool` asks.
 ///
+/// Requests for chunks of their own take the same way, but only from chunks that were made for such a block.
+///
 /// Not locked: `basic_pool` does that. Every operation acquires what it needs first; from the first change to a shelf
 /// on nothing can fail.
 
@@ -44,7 +46,7 @@ class engine {
   [[nodiscard]] result<address> allocate(request const& r) noexcept {
     result<stream_index> const user = p_.space.enter(r.on);
     if (!user) return failure(user.error());
-    if (r.alignment <= block_alignment && r.where == placement::anywhere && r.size <= largest_request &&
+    if (r.alignment == block_alignment && r.where == placement::anywhere && r.size <= largest_request &&
         live_.reserve_one() && p_.space.home().reserve_blocks(2)) [[likely]] {
       bytes const n = Config::split::round(r.size > 0 ? r.size : 1, p_.granule);
       if (block* const fit = p_.space.find(*user, area_for(r.size), n)) [[likely]] {
@@ -56,6 +58,7 @@ class engine {
 
   /// Whatever else can be done without asking the pool's user. Errors as for `allocate`.
   [[nodiscard]] result<address> last_resort(request const& r) noexcept {
+    if (r.size > largest_request) return failure(errc::out_of_memory, "allocate");
     result<stream_index> const user = p_.space.enter(r.on);
     if (!user) return failure(user.error());
     p_.owed.settle();
@@ -63,7 +66,11 @@ class engine {
     result<block*> b = from_lake(r, *user, true);
     if (wanting(b)) b = reshape(r, *user);
     if (wanting(b)) {
-      if (result<bool> any = p_.space.time().synchronize(); !any) return failure(any.error());
+      if (result<bool> any = p_.space.time().synchronize(); !any) {
+        // A stream that is being captured can't be waited for: then this is all there is.
+        return any.error().code == errc::not_supported ? failure(errc::out_of_memory, "allocate")
+                                                       : failure(any.error());
+      }
       learn_passed();
       b = from_lake(r, *user, true);
       if (wanting(b)) b = reshape(r, *user);
@@ -192,19 +199,14 @@ class engine {
       if (result<bool> news = p_.space.time().poll(); !news) return failure(news.error());
       learn_passed();
     }
-    result<block*> b = nullptr;
-    if (r.where != placement::anywhere) {
-      b = own(r, user);
-    } else {
-      b = from_lake(r, user, false);
-      if (b && *b == nullptr && p_.wait.before_growing()) {
-        b = waited_for(r, user);
-        result<bool> more = b && *b == nullptr ? gather(user) : false;
-        if (!more) return failure(more.error());
-        if (*more) b = from_lake(r, user, false);
-      }
-      if (b && *b == nullptr) b = grown(r, user);
+    result<block*> b = from_lake(r, user, false);
+    if (b && *b == nullptr && p_.wait.before_growing()) {
+      b = waited_for(r, user);
+      result<bool> more = b && *b == nullptr ? gather(user) : false;
+      if (!more) return failure(more.error());
+      if (*more) b = from_lake(r, user, false);
     }
+    if (b && *b == nullptr) b = grown(r, user);
     if (!b) return failure(b.error());
     if (*b == nullptr) return failure(errc::out_of_memory, "allocate");
     return hand_out(**b, r, user);
@@ -233,7 +235,7 @@ class engine {
 
   /// From memory that is there, contiguous or stitched; null where there is none to be had at once.
   [[nodiscard]] result<block*> from_lake(request const& r, stream_index user, bool growth_failed) noexcept {
-    if (r.where != placement::anywhere) return nullptr;
+    if (r.where != placement::anywhere) return own(r, user);
     bytes const n = size_of(r);
     area const a = area_for(r.size);
     if (block* const b = contiguous(r, user, a, n)) return b;
@@ -251,6 +253,7 @@ class engine {
 
   /// Growth by what is missing, and the block from that and what was there.
   [[nodiscard]] result<block*> grown(request const& r, stream_index user) noexcept {
+    if (r.where != placement::anywhere) return grown_own(r, user);
     bytes const n = size_of(r);
     area const a = area_for(r.size);
     result<void> done;
@@ -272,35 +275,47 @@ class engine {
     bytes const n = padded(size_of(r), r.alignment);
     if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
     if (result<bytes> freed = reclaim_.release(align_up(n, p_.granule)); !freed) return failure(freed.error());
-    if (r.where != placement::anywhere) return own(r, user);
     result<block*> b = grown(r, user);
-    if (!wanting(b) || area_for(r.size) == area::large) return b;
+    if (!wanting(b) || r.where != placement::anywhere || area_for(r.size) == area::large) return b;
     if (block* const among = contiguous(r, user, area::large, size_of(r))) return among;
     return b;
   }
 
-  /// A block on whole chunks that nobody shares: one that is free already, or new.
+  /// A block on free chunks that nobody shares and that were made for such a block; null where there are none of the
+  /// size.
   [[nodiscard]] result<block*> own(request const& r, stream_index user) noexcept {
-    bytes const n = align_up(r.size > 0 ? r.size : 1, p_.granule);
-    bool const one_handle = r.where == placement::one_handle;
     if (r.alignment > p_.granule) return failure(errc::invalid_argument, "allocate: alignment above the granule");
-    if (chunk* const c = one_handle ? free_chunk(user, n) : nullptr) {
-      return &p_.space.carve(*c->first, c->home, c->size, block_state::live);
-    }
-    return grow_.add_own(user, n, one_handle);
-  }
-
-  /// A free chunk of exactly n bytes that the stream can use.
-  [[nodiscard]] chunk* free_chunk(stream_index user, bytes n) noexcept {
+    bytes const n = whole_granules(r);
     for (range& held : p_.space.home().ranges()) {
       if (held.kind != area::own) continue;
       for (chunk* c = held.first_chunk; c != nullptr; c = c->next) {
-        block const& b = *c->first;
-        bool const whole = b.begin <= c->home && b.end() >= c->end() && b.state == block_state::free && !b.parked;
-        if (c->size == n && whole && p_.space.time().ordered(user, b.on, b.stamp)) return c;
+        if (r.where == placement::one_handle && c->size != n) continue;
+        if (!makes_up(*c, n) || !p_.space.usable(user, *c, c->home, n)) continue;
+        block& b = *c->first;
+        if (b.end() >= c->home + n) return &p_.space.carve(b, c->home, n, block_state::live);
       }
     }
     return nullptr;
+  }
+
+  /// The same on new chunks. Free ones of another size go first, lest a program that keeps changing sizes pile them up.
+  [[nodiscard]] result<block*> grown_own(request const& r, stream_index user) noexcept {
+    bytes const n = whole_granules(r);
+    if (result<bytes> freed = reclaim_.release(n, area::own); !freed) return failure(freed.error());
+    return grow_.add_own(user, n, r.where == placement::one_handle);
+  }
+
+  [[nodiscard]] bytes whole_granules(request const& r) const noexcept {
+    return align_up(r.size > 0 ? r.size : 1, p_.granule);
+  }
+
+  /// Whether chunks side by side from `first` on add up to exactly n bytes.
+  [[nodiscard]] static bool makes_up(chunk const& first, bytes n) noexcept {
+    bytes sum = first.size;
+    for (chunk const* c = &first; sum < n && c->next != nullptr && c->next->home == c->end(); c = c->next) {
+      sum += c->next->size;
+    }
+    return sum == n;
   }
 
   [[nodiscard]] bytes size_of(request const& r) const noexcept {
