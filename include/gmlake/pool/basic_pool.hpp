@@ -4,8 +4,8 @@
 ///     lake_pool<simulated> pool(simulated{});
 ///     result<address> block = pool.allocate(1_GiB);
 ///
-/// Thread-safe with the default mutex; callbacks are called unlocked. Blocks may outlive nothing: whatever the pool
-/// reserved goes back when it is destroyed, and every error of a driver that has shut down is passed over then.
+/// Thread-safe with the default mutex; callbacks are called unlocked. Whatever the pool holds goes back when it is
+/// destroyed, live blocks included, after the device has finished; that is quiet also when the driver has shut down.
 
 #include <functional>
 #include <mutex>

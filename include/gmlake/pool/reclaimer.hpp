@@ -3,6 +3,7 @@
 /// free. Only what no device work can still be using, as far as the host knows, ever leaves.
 
 #include <algorithm>
+#include <optional>
 
 #include "gmlake/pool/pool_parts.hpp"
 
@@ -42,6 +43,7 @@ class reclaimer {
   [[nodiscard]] result<bytes> release(bytes wanted) noexcept {
     bytes marked = 0;
     for (range& r : p_->space.home().ranges()) {
+      if (only && r.kind != *only) continue;
       for (chunk* c = r.first_chunk; c != nullptr && marked < wanted; c = c->next) {
         if (!releasable(*c)) continue;
         marked += c->size;
@@ -52,6 +54,7 @@ class reclaimer {
     bytes released = 0;
     for (auto i = p_->space.home().ranges().begin(); i != p_->space.home().ranges().end();) {
       range& r = *i++;
+      if (only && r.kind != *only) continue;
       for (chunk* c = r.first_chunk; c != nullptr && released < wanted;) {
         chunk& here = *c;
         c = c->next;
