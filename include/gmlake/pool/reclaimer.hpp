@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <optional>
 
 #include "gmlake/pool/pool_parts.hpp"
 
@@ -39,8 +40,8 @@ class reclaimer {
   }
 
   /// Releases wholly free chunks of at least `wanted` bytes together, as far as there are any, and the idle stitches
-  /// that map them. Returns the bytes released.
-  [[nodiscard]] result<bytes> release(bytes wanted) noexcept {
+  /// that map them; `only` those of one area. Returns the bytes released.
+  [[nodiscard]] result<bytes> release(bytes wanted, std::optional<area> only = {}) noexcept {
     bytes marked = 0;
     for (range& r : p_->space.home().ranges()) {
       if (only && r.kind != *only) continue;
