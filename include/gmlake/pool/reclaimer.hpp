@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <optional>
 
 #include "gmlake/pool/pool_parts.hpp"
 
