@@ -14,10 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "gmlake/lake/extent.hpp"
 #include "gmlake/lake/lake.hpp"
 #include "gmlake/split/split_policy.hpp"
-#include "gmlake/stitch/stitch_policy.hpp"
 #include "gmlake/stream/timeline.hpp"
 
 namespace gmlake {
@@ -77,28 +75,16 @@ class free_space {
     return best;
   }
 
-  /// Everything that a stitch could take for the user at once, by falling size of the free blocks. Valid until the next
-  /// change. Error: `out_of_host_memory`.
-  [[nodiscard]] result<stitch_candidates> candidates(stream_index user) noexcept {
-    whole_.clear();
-    tails_.clear();
-    heads_.clear();
-    try {
-      order_.clear();
-      for (stream_index i = 0; i < shelves_.size(); ++i) {
-        for (block* b = index(i, area::large).largest(); b != nullptr && b->size >= smallest_extent;
-             b = index(i, area::large).smaller(*b)) {
-          if (time_.ordered(user, b->on, b->stamp)) order_.push_back(b);
-        }
+  /// Calls `f(block)` for the large blocks of at least `least` bytes that the user may have at once, shelf by shelf, by
+  /// falling size on each.
+  template <std::invocable<block&> F>
+  void each_usable(stream_index user, bytes least, F&& f) const {
+    for (auto const& s : shelves_) {
+      Split const& split = s->areas[slot(area::large)];
+      for (block* b = split.largest(); b != nullptr && b->size >= least; b = split.smaller(*b)) {
+        if (time_.ordered(user, b->on, b->stamp)) f(*b);
       }
-      if (shelves_.size() > 1) {
-        std::ranges::stable_sort(order_, [](block const* a, block const* b) { return a->size > b->size; });
-      }
-      for (block* b : order_) add_extents(*b);
-    } catch (std::bad_alloc const&) {
-      return failure(errc::out_of_host_memory, "stitch");
     }
-    return stitch_candidates{whole_, tails_, heads_};
   }
 
   /// Whether the user may have all of [begin, begin + n) at once, which begins on chunk `c` and may go on beyond it.
@@ -194,8 +180,8 @@ class free_space {
     }
   }
 
-  /// Makes `user` wait on the device for all other streams' frees, and their recorded uses, so far, and puts all free
-  /// memory on its shelves, joined. Returns whether there was any. On failure some may have come over already.
+  /// Makes `user` wait on the device for all other streams' frees, and their recorded uses, so far, and puts all that
+  /// they held on its shelves, joined. Returns whether there was any. On failure some may have come over already.
   template <class Finish>
   [[nodiscard]] result<bool> gather(stream_index user, Finish&& finish) noexcept {
     bool any = false;
@@ -207,7 +193,7 @@ class free_space {
       leave_parking(b, user, time_.stamp(user), finish);
       any = true;
     }
-    for (stream_index i = 0; i < shelves_.size(); ++i) {
+    for (stream_index i = nobody + 1; i < shelves_.size(); ++i) {
       if (i == user) continue;
       for (Split& split : shelves_[i]->areas) {
         if (split.largest() == nullptr) continue;
@@ -292,8 +278,6 @@ class free_space {
   };
   /// Blocks looked at on another stream's shelf before it is given up, where the first ones can't be used yet.
   static constexpr int tries_a_shelf = 16;
-  /// Smaller free parts of chunks are not worth a handle in a stitch.
-  static constexpr bytes smallest_extent = 64_KiB;
 
   [[nodiscard]] static std::size_t slot(area a) noexcept { return a == area::small ? 1 : 0; }
   [[nodiscard]] Split& index(stream_index i, area a) noexcept { return shelves_[i]->areas[slot(a)]; }
@@ -325,14 +309,19 @@ class free_space {
   }
 
   /// Puts a free block on its shelf, joined with its neighbours where that is allowed; the larger node survives. Memory
-  /// that is free for all comes under the stamp of what it joins.
+  /// that is free for all comes under the stamp of what it joins. There may be several on a side: those whose stamps
+  /// are passed, but not settled yet, join one another only here.
   block& join(block& b) noexcept {
     if (time_.shared() && time_.passed(b.on, b.stamp)) b.on = nobody;
     block* whole = &b;
     bool shelved = false;
-    for (bool const left : {true, false}) {
+    for (bool left = true;;) {
       block* const n = left ? whole->previous : whole->next;
-      if (!joins(*whole, n)) continue;
+      if (!joins(*whole, n)) {
+        if (!left) break;
+        left = false;
+        continue;
+      }
       block const& younger = time_.passed(n->on, n->stamp) ? *whole : *n;
       tick const stamp = n->on == whole->on ? std::max(n->stamp, whole->stamp) : younger.stamp;
       stream_index const on = younger.on;
@@ -377,27 +366,11 @@ class free_space {
     finish(b, on, stamp);
   }
 
-  void add_extents(block& b) {
-    address const end = b.end();
-    chunk* c = b.first_chunk;
-    if (c->home < b.begin) {
-      bytes const offset = b.begin - c->home;
-      if (c->end() <= end) tails_.push_back({c, offset, c->size - offset});
-      c = c->next;
-    }
-    for (; c != nullptr && c->home < end; c = c->next) {
-      if (c->end() <= end) whole_.push_back({c, 0, c->size});
-      else heads_.push_back({c, 0, end - c->home});
-    }
-  }
-
   lake<Backend> lake_;
   timeline<Streams> time_;
   std::vector<std::unique_ptr<shelf>> shelves_;
   waiting_list parked_;
   bytes free_ = 0;  ///< on shelves
-  std::vector<block*> order_;
-  std::vector<extent> whole_, tails_, heads_;
 };
 
 }  // namespace gmlake

@@ -1,6 +1,7 @@
 #pragma once
 /// Serves blocks from stitches: an idle one whose memory is free, or a new one from what the stitch policy chooses.
 
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -39,15 +40,10 @@ class stitcher {
   /// A block of n bytes on a new stitch of free memory, or the shortfall. Errors: the driver's, and
   /// `out_of_host_memory`; then nothing has changed.
   [[nodiscard]] result<outcome> make(stream_index user, bytes n, bytes alignment) noexcept {
-    result<stitch_candidates> from = p_->space.candidates(user);
-    if (!from) return failure(from.error());
-    if (alignment > block_alignment) from->tails = {};
-    try {
-      chosen_.resize(from->whole.size() + 2);
-    } catch (std::bad_alloc const&) {
-      return failure(errc::out_of_host_memory, "stitch");
-    }
-    stitch_choice const choice = p_->stitch.choose(*from, n, chosen_);
+    if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
+    stitch_candidates from{whole_, tails_, heads_};
+    if (alignment > block_alignment) from.tails = {};
+    stitch_choice const choice = p_->stitch.choose(from, n, chosen_);
     if (choice.shortfall > 0) return outcome{nullptr, choice.shortfall};
     result<stitch*> const mapped =
         p_->stitches.map(std::span<extent const>(chosen_).first(choice.count), alignment > p_->granule ? alignment : 0);
@@ -73,6 +69,42 @@ class stitcher {
   }
 
  private:
+  /// Smaller free parts of chunks are not worth a handle.
+  static constexpr bytes smallest_extent = 64_KiB;
+
+  /// Everything that a stitch could take for the user at once, and room for the choice. False for want of host memory.
+  [[nodiscard]] bool collect(stream_index user) noexcept {
+    free_.clear();
+    whole_.clear();
+    tails_.clear();
+    heads_.clear();
+    try {
+      p_->space.each_usable(user, smallest_extent, [this](block& b) { free_.push_back(&b); });
+      std::ranges::sort(free_, [](block const* a, block const* b) {
+        return a->size != b->size ? a->size > b->size : a->begin < b->begin;
+      });
+      for (block const* b : free_) add_extents(*b);
+      chosen_.resize(whole_.size() + 2);
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    return true;
+  }
+
+  void add_extents(block const& b) {
+    address const end = b.end();
+    chunk* c = b.first_chunk;
+    if (c->home < b.begin) {
+      bytes const offset = b.begin - c->home;
+      if (c->end() <= end) tails_.push_back({c, offset, c->size - offset});
+      c = c->next;
+    }
+    for (; c != nullptr && c->home < end; c = c->next) {
+      if (c->end() <= end) whole_.push_back({c, 0, c->size});
+      else heads_.push_back({c, 0, end - c->home});
+    }
+  }
+
   /// Calls `f(chunk, begin, size)` for each contiguous run of homes beneath the first n bytes of a stitch, until it
   /// says no.
   template <class F>
@@ -119,7 +151,8 @@ class stitcher {
   }
 
   parts* p_;
-  std::vector<extent> chosen_;
+  std::vector<block*> free_;
+  std::vector<extent> whole_, tails_, heads_, chosen_;
 };
 
 }  // namespace gmlake

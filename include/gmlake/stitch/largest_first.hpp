@@ -20,7 +20,9 @@ class largest_first {
   [[nodiscard]] bool reuses(bytes, bytes) const noexcept { return true; }
 
   [[nodiscard]] stitch_choice choose(stitch_candidates from, bytes n, std::span<extent> out) const noexcept {
-    std::ranges::stable_sort(from.whole, std::ranges::greater{}, &extent::size);
+    std::ranges::sort(from.whole, [](extent const& a, extent const& b) {
+      return a.size != b.size ? a.size > b.size : a.begin() < b.begin();
+    });
     // Whole chunks while they fit; they gather at the front, in their order.
     std::size_t taken = 0;
     bytes missing = n;
