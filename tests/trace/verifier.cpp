@@ -69,6 +69,25 @@ TEST_CASE("small blocks are filled throughout, large ones at their ends and wher
   CHECK(b.memory.rbegin()->first == base + 9999);
 }
 
+TEST_CASE("where only some boundaries are visited, each block visits others") {
+  trace::verify_options few = tiny;
+  few.most_boundaries = 2;
+  sparse_backend b;
+  verifier v(b, 9, few);
+  for (std::uint32_t id = 0; id < 9; ++id) {  // 15 boundaries, every ninth
+    std::size_t const before = b.memory.size();
+    CHECK(v.allocated(id, base, 64_KiB));
+    CHECK(b.memory.size() > before);
+    CHECK(v.deallocating(id, base));
+    if (id == 0) CHECK(b.memory.size() <= 64 * (2 + 2 * 3));
+  }
+  for (bytes offset = 4_KiB - 512; offset < 64_KiB; offset += 4_KiB) {
+    CAPTURE(offset);
+    CHECK(b.memory.count(base + offset) == 1);
+    CHECK(b.memory.count(base + offset - 1) == 1);
+  }
+}
+
 TEST_CASE("a change is found, with the block and the offset") {
   sparse_backend b;
   verifier v(b, 2, tiny);

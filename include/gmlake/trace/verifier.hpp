@@ -5,11 +5,13 @@
 /// A block up to `whole` bytes is filled throughout. In a larger one only pages are: the first, the last, and both
 /// sides of every address that is a multiple of `boundary`, where two chunks may meet; so that a trace of tens of
 /// gigabytes fits a small host, whose backend commits only pages that are written. What lies between is not looked at.
+/// Where copies are slow, only some of those addresses are visited, other ones in every block.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +28,7 @@ struct verify_options {
   bytes whole = 256_KiB;   ///< blocks up to this size are filled throughout
   bytes page = 4_KiB;      ///< the piece written at each place of a larger block
   bytes boundary = 2_MiB;  ///< at most a chunk's size, and a divisor of it: CUDA's granule
+  bytes most_boundaries = std::numeric_limits<bytes>::max();  ///< visited in one block, about
 };
 
 /// A backend whose contents can be reached is borrowed from the pool under test, which must outlive this.
@@ -81,8 +84,10 @@ class verifier : public no_hooks {
     bytes const page = options_.page;
     bytes done = page;
     if (!piece(0, page)) return false;
-    bytes const lead = align_down(to_integer(a), options_.boundary);
-    for (bytes meeting = lead + options_.boundary - to_integer(a); meeting < n; meeting += options_.boundary) {
+    bytes const boundary = options_.boundary;
+    bytes const strides = 1 + n / boundary / options_.most_boundaries;
+    bytes const lead = align_down(to_integer(a), boundary) + boundary - to_integer(a);
+    for (bytes meeting = lead + id % strides * boundary; meeting < n; meeting += strides * boundary) {
       bytes const begin = std::max(done, meeting < page ? 0 : meeting - page);
       done = std::min(n, meeting + page);
       if (!piece(begin, done)) return false;
