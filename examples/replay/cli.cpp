@@ -136,6 +136,7 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
       ->type_name("F")
       ->check(CLI::Validator(check_scale, ""));
   app.add_flag("--json", c.json, "Print one JSON object a line instead of the table");
+  app.add_flag("--calls", c.calls, "Also print the driver's calls and their time by kind");
   app.add_option("--report", c.report, "Write charts, maps and the table as one web page")->type_name("FILE.html");
   app.add_flag("--verify", c.verify,
                "Fill each block with a pattern of its own, or pages of it where it is large, and "

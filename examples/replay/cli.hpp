@@ -18,6 +18,7 @@ struct command_line {
   bool min_limit = false;
   double scale = 1;
   bool json = false;
+  bool calls = false;  ///< tell the driver's calls by kind
   bool verify = false;
   std::string report;  ///< path; empty: none
 };

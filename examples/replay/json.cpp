@@ -4,11 +4,13 @@
 
 namespace gmlake::replay_tool {
 
-std::string to_json(run_record const& r) {
+std::string to_json(run_record const& r, bool calls) {
   pool_stats const& s = r.replay.stats;
-  nlohmann::ordered_json calls;
-  for (std::size_t i = 0; i < driver_call_names.size(); ++i)
-    calls[std::string(driver_call_names[i])] = s.driver.lines[i].calls;
+  nlohmann::ordered_json counts, times;
+  for (std::size_t i = 0; i < driver_call_names.size(); ++i) {
+    counts[std::string(driver_call_names[i])] = s.driver.lines[i].calls;
+    times[std::string(driver_call_names[i])] = milliseconds(s.driver.lines[i].time);
+  }
   nlohmann::ordered_json line = {
       {"trace", r.trace},
       {"preset", r.preset},
@@ -18,7 +20,7 @@ std::string to_json(run_record const& r) {
       {"reserved_peak", s.reserved.peak},
       {"fragmentation", r.fragmentation()},
       {"driver_ms", milliseconds(s.driver.total().time)},
-      {"driver_calls", std::move(calls)},
+      {"driver_calls", std::move(counts)},
       {"stitches", s.stitches_made},
       {"stitch_hits", s.stitch_hits},
       {"waits", r.waits()},
@@ -32,6 +34,7 @@ std::string to_json(run_record const& r) {
     line["min_limit"] = nullptr;
     line["min_limit_driver_ms"] = nullptr;
   }
+  if (calls) line["driver_call_ms"] = std::move(times);
   // A file's name need not be UTF-8.
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -8,7 +8,7 @@
 namespace gmlake::replay_tool {
 
 /// Bytes are integers, times milliseconds or nanoseconds as their keys say. Where no limit was found, both of its keys
-/// are null.
-[[nodiscard]] std::string to_json(run_record const& r);
+/// are null. `calls` adds the driver's time by kind.
+[[nodiscard]] std::string to_json(run_record const& r, bool calls);
 
 }  // namespace gmlake::replay_tool

@@ -66,6 +66,14 @@ report_run report_of(run_record const& r) {
   return out;
 }
 
+/// Why the backend can't be opened; empty where it can.
+std::string why_closed(backend_kind kind) {
+  return with_backend(kind, [](auto open) {
+    auto const opened = open();
+    return opened ? std::string() : drive_detail::describe(opened.error());
+  });
+}
+
 /// Replays every trace through every preset. Returns the exit status.
 int replay_all(command_line const& c) {
   std::vector<run_record> records;
@@ -73,6 +81,9 @@ int replay_all(command_line const& c) {
   progress shown;
   for (std::string const& path : c.traces) {  // at once, not after minutes of replaying others
     if (!std::filesystem::exists(path)) return say(path + ": no such file"), bad_input;
+  }
+  if (std::string const why = why_closed(c.backend); !why.empty()) {
+    return say("--backend " + std::string(to_string(c.backend)) + ": " + why), replay_failed;
   }
   for (std::string const& path : c.traces) {
     loaded l = load_trace(path);
@@ -92,7 +103,7 @@ int replay_all(command_line const& c) {
           std::find_if(presets.begin(), presets.end(), [&](preset const& known) { return known.name == name; });
       run_record r = run_one(*p, page.sections.back().name, request, shown);
       if (!r.ok) say(path + ": " + r.preset + ": " + r.failure);
-      if (c.json) (void)std::puts(to_json(r).c_str());
+      if (c.json) (void)std::puts(to_json(r, c.calls).c_str());
       if (!c.report.empty()) page.sections.back().runs.push_back(report_of(r));
       // Only the report needs these, and they are large.
       r.series = {};
@@ -101,6 +112,7 @@ int replay_all(command_line const& c) {
     }
   }
   if (!c.json) (void)std::fputs(to_table(records).c_str(), stdout);
+  if (!c.json && c.calls) (void)std::printf("\n%s", to_call_table(records).c_str());
   if (!c.report.empty()) {
     std::ofstream out(c.report, std::ios::binary);
     if (!(out << render(page)).flush()) return say(c.report + ": can't be written"), bad_input;

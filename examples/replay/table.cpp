@@ -43,6 +43,18 @@ row cells(run_record const& r, bool min_limit) {
   return out;
 }
 
+std::vector<row> call_rows(run_record const& r) {
+  std::vector<row> out;
+  for (std::size_t i = 0; i < driver_call_names.size(); ++i) {
+    driver_usage::line const& l = r.replay.stats.driver.lines[i];
+    if (l.calls == 0) continue;
+    double const ms = milliseconds(l.time);
+    out.push_back({out.empty() ? r.trace : "", out.empty() ? r.preset : "", std::string(driver_call_names[i]),
+                   grouped(l.calls), fixed(ms, 2), fixed(1000 * ms / static_cast<double>(l.calls), 2)});
+  }
+  return out;
+}
+
 void append(std::string& out, row const& r, std::vector<std::size_t> const& widths) {
   std::string line;
   for (std::size_t i = 0; i < r.size(); ++i) {
@@ -53,16 +65,8 @@ void append(std::string& out, row const& r, std::vector<std::size_t> const& widt
   out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-}  // namespace
-
-std::string to_table(std::vector<run_record> const& records) {
-  bool const min_limit =
-      std::any_of(records.begin(), records.end(), [](auto const& r) { return r.min_limit.has_value(); });
-  std::vector<row> rows = {header(min_limit)};
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    rows.push_back(cells(records[i], min_limit));
-    if (i != 0 && records[i].trace == records[i - 1].trace) rows.back()[0].clear();
-  }
+/// Columns as wide as they need, under a line.
+std::string laid_out(std::vector<row> const& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (row const& r : rows) {
     for (std::size_t i = 0; i < r.size(); ++i) widths[i] = std::max(widths[i], r[i].size());
@@ -76,6 +80,27 @@ std::string to_table(std::vector<run_record> const& records) {
     out += "\n";
   }
   return out;
+}
+
+}  // namespace
+
+std::string to_table(std::vector<run_record> const& records) {
+  bool const min_limit =
+      std::any_of(records.begin(), records.end(), [](auto const& r) { return r.min_limit.has_value(); });
+  std::vector<row> rows = {header(min_limit)};
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    rows.push_back(cells(records[i], min_limit));
+    if (i != 0 && records[i].trace == records[i - 1].trace) rows.back()[0].clear();
+  }
+  return laid_out(rows);
+}
+
+std::string to_call_table(std::vector<run_record> const& records) {
+  std::vector<row> rows = {{"trace", "preset", "call", "calls", "ms", "us a call"}};
+  for (run_record const& r : records) {
+    for (row& one : call_rows(r)) rows.push_back(std::move(one));
+  }
+  return laid_out(rows);
 }
 
 }  // namespace gmlake::replay_tool

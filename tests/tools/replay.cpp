@@ -1,6 +1,7 @@
 /// gmlake-replay as its users run it: what it prints, what it writes, and how it ends.
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -258,6 +259,27 @@ TEST_CASE("help is help") {
   CHECK(e.status == 0);
   for (char const* part : {"--preset", "--min-limit", "--fence-lag", "pytorch", "Exit status"})
     CHECK(contains(e.out, part));
+}
+
+TEST_CASE("the driver's calls are told by kind when asked for") {
+  json const r = lines(run("--json --calls --preset pytorch " + small).out).at(0);
+  double sum = 0;
+  for (auto const& [kind, ms] : r.at("driver_call_ms").items()) {
+    CHECK(r.at("driver_calls").contains(kind));
+    sum += ms.get<double>();
+  }
+  CHECK(sum == doctest::Approx(r.at("driver_ms").get<double>()));
+  std::string const table = run("--calls --preset pytorch " + small).out;
+  for (char const* part : {"us a call", "create", "set_access"}) CHECK(contains(table, part));
+}
+
+TEST_CASE("a backend that this machine lacks is named once, with what is missing") {
+  ended const e = run("--json --backend cuda --verify --preset lake --preset gmlake " + small);
+  if (e.status == 0) return;  // there is a GPU
+  CHECK(e.out.empty());
+  CHECK(contains(e.err, "--backend cuda: "));
+  CHECK((contains(e.err, "no driver") || contains(e.err, "built without CUDA")));
+  CHECK(std::count(e.err.begin(), e.err.end(), '\n') == 1);
 }
 
 TEST_CASE("contents are checked on the host backend") {
