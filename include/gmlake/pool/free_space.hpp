@@ -302,22 +302,24 @@ class free_space {
     b.waiting = true;
   }
 
-  /// Whether free neighbours can become one: on one shelf, or where one of them is free for all.
-  [[nodiscard]] bool joins(block const& b, block const* n) const noexcept {
+  /// Whether free neighbours can become one: on one shelf, or where one of them is free for all. What `user` gives back
+  /// free for all, as growth does, does not come under another stream's stamp.
+  [[nodiscard]] bool joins(block const& b, block const* n, stream_index user) const noexcept {
     return n != nullptr && n->state == block_state::free && !n->parked &&
-           (n->on == b.on || time_.passed(n->on, n->stamp) || time_.passed(b.on, b.stamp));
+           (n->on == b.on || time_.passed(n->on, n->stamp) || (n->on == user && time_.passed(b.on, b.stamp)));
   }
 
   /// Puts a free block on its shelf, joined with its neighbours where that is allowed; the larger node survives. Memory
   /// that is free for all comes under the stamp of what it joins. There may be several on a side: those whose stamps
   /// are passed, but not settled yet, join one another only here.
   block& join(block& b) noexcept {
+    stream_index const user = b.on;
     if (time_.shared() && time_.passed(b.on, b.stamp)) b.on = nobody;
     block* whole = &b;
     bool shelved = false;
     for (bool left = true;;) {
       block* const n = left ? whole->previous : whole->next;
-      if (!joins(*whole, n)) {
+      if (!joins(*whole, n, user)) {
         if (!left) break;
         left = false;
         continue;
