@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <utility>
 #include <vector>
 
+#include "gmlake/core/address_map.hpp"
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/core/error.hpp"
 #include "gmlake/core/result.hpp"
@@ -33,7 +33,7 @@ enum class pytorch_block_state : std::uint8_t { free, live, unmapped };
 
 /// A piece of a `Segment`. Blocks of at most `pytorch_rules::small_limit` bytes come from segments of their own.
 template <class Segment>
-struct pytorch_block : pytorch_hooks::set_hook, pytorch_hooks::hash_hook {
+struct pytorch_block : pytorch_hooks::set_hook {
   address at{};
   bytes size = 0;
   bytes requested = 0;     ///< while live
@@ -78,17 +78,17 @@ class pytorch_blocks {
   using free_set = pytorch_hooks::set<block, by_fit>;
   using unmapped_set = pytorch_hooks::set<block, by_address>;
 
-  pytorch_blocks() noexcept : live_(typename live_set::bucket_traits(first_buckets_.data(), first_buckets_.size())) {}
+  pytorch_blocks() noexcept = default;
   pytorch_blocks(pytorch_blocks const&) = delete;
   pytorch_blocks& operator=(pytorch_blocks const&) = delete;
 
   [[nodiscard]] free_set& free(bool small) noexcept { return free_[small]; }
   [[nodiscard]] unmapped_set& unmapped(bool small) noexcept { return unmapped_[small]; }
 
-  /// Makes the next n calls of `make` and `split` unable to fail. Errors: `out_of_host_memory`.
+  /// Makes the next n calls of `make` and `split`, and one of `hand_out`, unable to fail. Errors: `out_of_host_memory`.
   [[nodiscard]] result<void> ensure_spare(std::size_t n) noexcept {
-    if (spare_count_ >= n) return {};
-    return grow_nodes();
+    if (!live_.reserve_one()) return failure(errc::out_of_host_memory, "allocate");
+    return spare_count_ >= n ? result<void>{} : grow_nodes();
   }
 
   /// A free block in no set, alone in its segment. Precondition: `ensure_spare`.
@@ -164,9 +164,7 @@ class pytorch_blocks {
     if (split_rest) insert(split(b, size));
     b->state = pytorch_block_state::live;
     b->requested = requested;
-    if (live_count_ >= live_.bucket_count()) grow_buckets();
-    live_.insert(*b);
-    ++live_count_;
+    live_.insert(b->at, *b);
     requested_.add(requested);
     live_bytes_.add(b->size);
     ++allocations_;
@@ -175,11 +173,8 @@ class pytorch_blocks {
 
   /// Makes the live block at `a` free again and coalesces it. Errors: `double_free`, `unknown_pointer`.
   [[nodiscard]] result<void> take_back(address a) noexcept {
-    auto const found = live_.find(a);
-    if (found == live_.end()) return failure(lies_free(a) ? errc::double_free : errc::unknown_pointer, "deallocate");
-    block* b = &*found;
-    live_.erase(found);
-    --live_count_;
+    block* const b = live_.extract(a);
+    if (b == nullptr) return failure(lies_free(a) ? errc::double_free : errc::unknown_pointer, "deallocate");
     requested_.sub(b->requested);
     live_bytes_.sub(b->size);
     ++deallocations_;
@@ -213,19 +208,6 @@ class pytorch_blocks {
   }
 
  private:
-  struct address_of {
-    using type = address;
-    address operator()(block const& b) const noexcept { return b.at; }
-  };
-  /// Fibonacci hashing: the set takes the low bits, which of an address are all alike.
-  struct address_hash {
-    std::size_t operator()(address a) const noexcept {
-      return static_cast<std::size_t>((to_integer(a) / pytorch_rules::block_rounding) * 0x9E3779B97F4A7C15u >> 32);
-    }
-  };
-  using live_set = pytorch_hooks::hash_set<block, address_of, address_hash>;
-  using bucket = typename live_set::bucket_type;
-
   static constexpr std::size_t nodes_a_slab = 256;
 
   [[nodiscard]] result<void> grow_nodes() noexcept {
@@ -236,15 +218,6 @@ class pytorch_blocks {
     }
     for (std::size_t i = 0; i < nodes_a_slab; ++i) forget(&slabs_.back()[i]);
     return {};
-  }
-
-  /// Without host memory for more buckets the search is slower, no worse.
-  void grow_buckets() noexcept {
-    std::size_t const n = 4 * live_.bucket_count();
-    std::unique_ptr<bucket[]> more(new (std::nothrow) bucket[n]);
-    if (!more) return;
-    live_.rehash(typename live_set::bucket_traits(more.get(), n));
-    buckets_ = std::move(more);
   }
 
   /// Whether `a` is the start of a free block, or was one's before it coalesced: it may lie anywhere in a free block.
@@ -262,10 +235,7 @@ class pytorch_blocks {
   std::size_t spare_count_ = 0;
   std::array<free_set, 2> free_;          ///< the large pool's, the small pool's
   std::array<unmapped_set, 2> unmapped_;  ///< the same
-  std::array<bucket, 64> first_buckets_;
-  std::unique_ptr<bucket[]> buckets_;
-  live_set live_;
-  std::size_t live_count_ = 0;
+  address_map<block> live_;
   gauge requested_;
   gauge live_bytes_;
   std::uint64_t allocations_ = 0;

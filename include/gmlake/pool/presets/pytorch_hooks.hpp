@@ -4,24 +4,17 @@
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
-#include <boost/intrusive/unordered_set.hpp>
 
 namespace gmlake::pytorch_hooks {
 
 namespace bi = boost::intrusive;
 using list_hook = bi::list_base_hook<bi::link_mode<bi::normal_link>>;
 using set_hook = bi::set_base_hook<bi::link_mode<bi::normal_link>>;
-using hash_hook = bi::unordered_set_base_hook<bi::link_mode<bi::normal_link>>;
 
 template <class Node>
 using list = bi::list<Node, bi::constant_time_size<false>>;
 
 template <class Node, class Less>
 using set = bi::set<Node, bi::compare<Less>, bi::constant_time_size<false>>;
-
-/// Buckets are lent to it, as many as a power of two.
-template <class Node, class KeyOf, class Hash>
-using hash_set = bi::unordered_set<Node, bi::key_of_value<KeyOf>, bi::hash<Hash>, bi::power_2_buckets<true>,
-                                   bi::constant_time_size<false>>;
 
 }  // namespace gmlake::pytorch_hooks
