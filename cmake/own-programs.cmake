@@ -9,8 +9,9 @@ foreach(flag IN ITEMS -Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${GMLAKE_WERR
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
 endforeach()
 
-# GCC 12 takes the inlined parts of its own std::string for overflows (its bugs 105329, 105651 and their like).
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+# GCC 12 and 13 take the inlined parts of their own std::string and std::vector for overflows (bugs 105329, 105651 and
+# their like).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
   foreach(flag IN ITEMS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
   endforeach()
