@@ -147,7 +147,7 @@ class kernel_walk {
     std::size_t streams = 4;
     bytes limit = 2_GiB;
     bytes largest = 128_MiB;  ///< request
-    int steps = 4000;
+    int steps = 6000;
   };
 
   kernel_walk(options const& o, pool_policies<Config> policies, std::uint64_t seed)
@@ -276,7 +276,7 @@ template <PoolConfig Config>
 void walk(
     typename kernel_walk<Config>::options const& o = {},
     pool_policies<Config> (*policies)() = [] { return pool_policies<Config>{}; }) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     CAPTURE(seed);
     kernel_walk<Config>(o, policies(), seed).run();
   }
