@@ -260,6 +260,7 @@ class engine {
     if (a == area::large && p_.stitch.stitches(n, false)) {
       result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
       if (!made) return failure(made.error());
+      if (made->served != nullptr) return made->served;  // it failed a moment ago, and doesn't any more
       done = grow_.add(user, a, made->shortfall);
     } else {
       done = grow_.add_contiguous(user, a, padded(n, r.alignment));
