@@ -26,10 +26,10 @@
 #include "gmlake/backend/physical_backend.hpp"
 #include "gmlake/backend/simulated.hpp"
 #include "gmlake/core/alignment.hpp"
+#include "gmlake/core/intrusive.hpp"
 #include "gmlake/pool/pool_concept.hpp"
 #include "gmlake/pool/presets/expandable_segment.hpp"
 #include "gmlake/pool/presets/pytorch_blocks.hpp"
-#include "gmlake/pool/presets/pytorch_hooks.hpp"
 #include "gmlake/pool/presets/pytorch_rules.hpp"
 
 namespace gmlake {
@@ -93,7 +93,7 @@ class expandable_pool {
 
  private:
   using segment = expandable_segment;
-  using segment_list = pytorch_hooks::list<segment>;
+  using segment_list = hooked_list<segment, &segment::in_list>;
   using store = pytorch_blocks<segment>;
   using block = typename store::block;
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gmlake/backend/physical_backend.hpp"
+#include "gmlake/core/intrusive.hpp"
 #include "gmlake/core/result.hpp"
 #include "gmlake/core/types.hpp"
 #include "gmlake/observe/stats.hpp"
-#include "gmlake/pool/presets/pytorch_hooks.hpp"
 
 namespace gmlake {
 
@@ -22,7 +22,7 @@ struct expandable_usage {
   gauge mapped;
 };
 
-class expandable_segment : public pytorch_hooks::list_hook {
+class expandable_segment {
  public:
   /// `slot` bytes a handle, a multiple of the backend's granule; the usage is the pool's and outlives the segment.
   expandable_segment(bytes slot, expandable_usage& usage) noexcept : slot_(slot), usage_(usage) {}
@@ -77,6 +77,8 @@ class expandable_segment : public pytorch_hooks::list_hook {
     at_ = address{};
     return true;
   }
+
+  list_hook in_list;  ///< the pool's
 
  private:
   struct slot_state {

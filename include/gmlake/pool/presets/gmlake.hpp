@@ -13,8 +13,9 @@
 namespace gmlake {
 
 template <PhysicalBackend Backend, StreamPolicy Streams = one_stream>
-using gmlake_config = typename pool_config<Backend, Streams>::template with_wait<grow_before_waiting>::template with_split<
-    whole_granules<best_fit>>::template with_growth<granule_chunks>::template with_stitch<gmlake_limits>;
+using gmlake_config =
+    typename pool_config<Backend, Streams>::template with_wait<grow_before_waiting>::template with_split<
+        whole_granules<best_fit>>::template with_growth<granule_chunks>::template with_stitch<gmlake_limits>;
 
 template <PhysicalBackend Backend, StreamPolicy Streams = one_stream>
 using gmlake_pool = basic_pool<gmlake_config<Backend, Streams>>;

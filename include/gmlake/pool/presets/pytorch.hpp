@@ -26,9 +26,9 @@
 #include "gmlake/backend/physical_backend.hpp"
 #include "gmlake/backend/simulated.hpp"
 #include "gmlake/core/alignment.hpp"
+#include "gmlake/core/intrusive.hpp"
 #include "gmlake/pool/pool_concept.hpp"
 #include "gmlake/pool/presets/pytorch_blocks.hpp"
-#include "gmlake/pool/presets/pytorch_hooks.hpp"
 #include "gmlake/pool/presets/pytorch_rules.hpp"
 
 namespace gmlake {
@@ -89,13 +89,14 @@ class pytorch_pool {
 
  private:
   /// One `cudaMalloc`. Its fields say what of it the backend holds, so that a release that failed can be resumed.
-  struct segment : pytorch_hooks::list_hook {
+  struct segment {
     address at{};
     bytes size = 0;
     handle memory{};
     bool mapped = false;
+    list_hook in_list;
   };
-  using segment_list = pytorch_hooks::list<segment>;
+  using segment_list = hooked_list<segment, &segment::in_list>;
   using store = pytorch_blocks<segment>;
   using block = typename store::block;
 

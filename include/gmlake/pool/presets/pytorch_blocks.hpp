@@ -16,10 +16,10 @@
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/core/error.hpp"
+#include "gmlake/core/intrusive.hpp"
 #include "gmlake/core/result.hpp"
 #include "gmlake/core/types.hpp"
 #include "gmlake/observe/stats.hpp"
-#include "gmlake/pool/presets/pytorch_hooks.hpp"
 #include "gmlake/pool/presets/pytorch_rules.hpp"
 
 namespace gmlake {
@@ -33,7 +33,7 @@ enum class pytorch_block_state : std::uint8_t { free, live, unmapped };
 
 /// A piece of a `Segment`. Blocks of at most `pytorch_rules::small_limit` bytes come from segments of their own.
 template <class Segment>
-struct pytorch_block : pytorch_hooks::set_hook {
+struct pytorch_block {
   address at{};
   bytes size = 0;
   bytes requested = 0;     ///< while live
@@ -44,6 +44,7 @@ struct pytorch_block : pytorch_hooks::set_hook {
   pytorch_block* next = nullptr;
   pytorch_block_state state = pytorch_block_state::free;
   bool small = false;
+  set_hook in_order;  ///< free or unmapped: in the set for it
 
   [[nodiscard]] address end() const noexcept { return at + size; }
   [[nodiscard]] bool whole_segment() const noexcept { return prev == nullptr && next == nullptr; }
@@ -75,8 +76,8 @@ class pytorch_blocks {
     }
     bool operator()(block const& a, stream s) const noexcept { return a.owner < s; }
   };
-  using free_set = pytorch_hooks::set<block, by_fit>;
-  using unmapped_set = pytorch_hooks::set<block, by_address>;
+  using free_set = hooked_set<block, &block::in_order, by_fit>;
+  using unmapped_set = hooked_set<block, &block::in_order, by_address>;
 
   pytorch_blocks() noexcept = default;
   pytorch_blocks(pytorch_blocks const&) = delete;
