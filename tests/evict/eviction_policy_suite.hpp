@@ -81,7 +81,7 @@ TEST_CASE_TEMPLATE_DEFINE("an eviction policy keeps its contract", E, eviction_p
       stitch* const next = m.policy.next();
       REQUIRE((next == nullptr) == m.idle.empty());
       if (next != nullptr) REQUIRE(m.idle.count(next) == 1);
-      for (bytes const times : {1, 1000, 1'000'000}) {
+      for (std::size_t const times : {std::size_t{1}, std::size_t{1000}, std::size_t{1'000'000}}) {
         stitch* const victim =
             m.policy.victim({m.held.count * times, m.held.mappings * times, m.held.addresses * times});
         if (victim != nullptr) REQUIRE(victim == next);
