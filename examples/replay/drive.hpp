@@ -28,7 +28,7 @@ concept PoolMaker =
 
 namespace drive_detail {
 
-inline constexpr int timed_again = 2;
+inline constexpr int timed_again = 4;
 
 struct reporting : trace::no_hooks {
   run_request const& request;

@@ -15,9 +15,9 @@
 namespace gmlake {
 
 struct adaptive_options {
-  bytes smallest = 20_MiB;              ///< a chunk's size in a small pool
+  bytes smallest = 24_MiB;              ///< a chunk's size in a small pool
   bytes largest = 32_MiB;               ///< in a large one
-  bytes chunks_a_pool = 400;            ///< in between: the pool's size divided by this
+  bytes chunks_a_pool = 300;            ///< in between: the pool's size divided by this
   bytes chunks_a_deficit = 64;          ///< or the deficit divided by this, if that is more, up to
   bytes largest_for_deficit = 128_MiB;  ///< this, and
   bytes deficits_a_pool = 128;          ///< the pool's size divided by this
