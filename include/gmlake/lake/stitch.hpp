@@ -28,8 +28,12 @@ struct stitch {
   list_hook by_use;         ///< idle: for eviction policies
   list_hook in_all;
 
-  /// What it can serve from `base` on.
-  [[nodiscard]] bytes capacity() const noexcept { return size - base; }
+  /// What it can serve from `base` on. A chunk that was taken by its free end and its free beginning, with something
+  /// live between, is mapped first and last: then only what lies before `base` in it can be used a second time.
+  [[nodiscard]] bytes capacity() const noexcept {
+    bool const bites_its_tail = count > 1 && chunks[0] == chunks[count - 1];
+    return size - (bites_its_tail ? chunks[0]->size : base);
+  }
 };
 
 }  // namespace gmlake
