@@ -23,13 +23,10 @@ TEST_CASE("the stitch that has been idle longest goes first") {
 }
 
 TEST_CASE("each budget is kept by itself") {
-  struct {
-    char const* what;
-    lru_options budget;
-  } const cases[] = {
-      {"stitches", {.stitches = 3}}, {"mappings", {.mappings = 30}}, {"addresses", {.addresses = 6_MiB}}};
-  for (auto const& [what, budget] : cases) {
-    CAPTURE(what);
+  for (lru_options const& budget :
+       {lru_options{.stitches = 3}, lru_options{.mappings = 30}, lru_options{.addresses = 6_MiB}}) {
+    CAPTURE(budget.stitches);
+    CAPTURE(budget.mappings);
     idle_model<lru> m(lru{budget}, 4);
     stitch& oldest = m.rest(0, 10, 2_MiB);
     m.rest(1, 10, 2_MiB);
