@@ -12,8 +12,8 @@ namespace {
 
 using pool = lake_pool<cuda_vmm, cuda_events>;
 
-constexpr bytes piece = 4_MiB;  ///< of memory: a chunk, and a block
-constexpr std::size_t pieces = 32;
+constexpr bytes piece = 2_MiB;  ///< of memory: a chunk, and a block
+constexpr std::size_t pieces = 128;
 
 /// Chunks of one size, and no more than `limit`.
 with_gpu<pool> lake_of(bytes limit, lru_options const& evict = {}) {
@@ -124,21 +124,22 @@ TEST_CASE("stitches are unmapped while kernels run on others") {
   REQUIRE(stitch_beneath(gpu.pool, watched).extents.size() == 4);
   kernels.write(watched, 4 * piece, 77, busy);
 
-  address before{};
-  for (word round = 0; round < 200; ++round) {
-    kernels.check(watched, 4 * piece, 77, busy, millisecond);
-    bytes const size = (2 + round * 7 % 5) * piece - 512 * round;
-    address const block = must(gpu.pool.allocate(size, other.name()));
-    kernels.write(block, size, round, other);
-    kernels.check(block, size, round, other);
-    if (round > 0) must(gpu.pool.deallocate(before));
-    before = block;
-    // The pool unmaps what its kernels are known to be done with.
-    if (round % 3 == 0) must(cudaStreamSynchronize(other.get()));
+  // Each is larger than those before, whose stitches can't serve it.
+  std::size_t const most = pieces / 2 - 4;
+  for (word i = 2; i <= most; ++i) {
+    kernels.check(watched, 4 * piece, 77, busy, 5 * millisecond);
+    address const block = must(gpu.pool.allocate(i * piece, other.name()));
+    kernels.write(block, i * piece, i, other);
+    kernels.check(block, i * piece, i, other);
+    must(gpu.pool.deallocate(block));
+    must(cudaStreamSynchronize(other.get()));
   }
   CHECK(busy.busy());
   check_left(left, kernels, other);
-  CHECK(gpu.pool.stats().driver[driver_call::unmap].calls > 20);
+  pool_stats const s = gpu.pool.stats();
+  CHECK(s.stitches_made >= most);
+  CHECK(s.stitches_live == 1);
+  CHECK(s.stitches_cached <= 3);
   CHECK(gpu.pool.validate() == nullptr);
   CHECK(kernels.wrong_words() == 0);
 }

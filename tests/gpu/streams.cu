@@ -159,8 +159,9 @@ class kernel_walk {
       if (i % 64 == 0) REQUIRE(gpu_.pool.validate() == nullptr);
     }
     pool_stats const s = gpu_.pool.stats();
-    MESSAGE("stitches ", s.stitches_made, ", hits ", s.stitch_hits, ", unmapped ", s.driver[driver_call::unmap].calls,
-            ", waits on the device ", s.device_waits, " and the host ", s.host_waits, ", out of memory ", refusals_);
+    MESSAGE("stitches ", s.stitches_made, ", hits ", s.stitch_hits, ", evicted ",
+            s.stitches_made - s.stitches_live - s.stitches_cached, ", waits on the device ", s.device_waits,
+            " and the host ", s.host_waits, ", out of memory ", refusals_);
     CHECK(s.stitches_made > 0);
     CHECK(s.device_waits > 0);
     CHECK(s.reserved.peak <= options_.limit);
