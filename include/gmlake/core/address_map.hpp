@@ -88,7 +88,7 @@ class address_map {
     return static_cast<std::size_t>((to_integer(key) * 0x9E3779B97F4A7C15u) >> 32) & mask_;
   }
 
-  [[nodiscard]] bool grow() noexcept {
+  [[nodiscard, gnu::cold]] bool grow() noexcept {
     std::size_t const count = slots_ == nullptr ? first_slots : (mask_ + 1) * 2;
     std::unique_ptr<slot[]> old(new (std::nothrow) slot[count]);
     if (old == nullptr) return false;

@@ -13,7 +13,7 @@ namespace intrusive = boost::intrusive;
 
 using list_hook = intrusive::list_member_hook<intrusive::link_mode<intrusive::normal_link>>;
 using set_hook =
-    intrusive::set_member_hook<intrusive::link_mode<intrusive::normal_link>, intrusive::optimize_size<true>>;
+    intrusive::set_member_hook<intrusive::link_mode<intrusive::normal_link>, intrusive::optimize_size<false>>;
 
 /// A doubly linked list of `T` through its member `Hook`; it does not count its members.
 template <class T, list_hook T::* Hook>

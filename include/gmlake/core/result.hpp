@@ -69,7 +69,7 @@ class [[nodiscard]] result<void> {
  public:
   using value_type = void;
 
-  constexpr result() noexcept = default;
+  constexpr result() noexcept : none_(), has_value_(true) {}
   constexpr result(unexpected const& u) noexcept : error_(u.value), has_value_(false) {}
 
   [[nodiscard]] constexpr bool has_value() const noexcept { return has_value_; }
@@ -78,8 +78,11 @@ class [[nodiscard]] result<void> {
   [[nodiscard]] constexpr gmlake::error const& error() const noexcept { return error_; }
 
  private:
-  gmlake::error error_{};
-  bool has_value_ = true;
+  union {
+    char none_;  ///< success: an error would have to be zeroed each time
+    gmlake::error error_;
+  };
+  bool has_value_;
 };
 
 }  // namespace gmlake

@@ -25,14 +25,9 @@ class slab {
 
   /// Makes the next n acquisitions succeed. False for want of host memory.
   [[nodiscard]] bool reserve(std::size_t n) noexcept {
-    while (spare_ < n) {
-      page* const p = new (std::nothrow) page;
-      if (p == nullptr) return false;
-      p->next = pages_;
-      pages_ = p;
-      for (std::size_t i = nodes_a_page; i-- > 0;) push(p->nodes[i]);
-    }
-    return true;
+    if (spare_ >= n) [[likely]]
+      return true;
+    return add_pages(n);
   }
 
   /// A fresh node. Precondition: reserved.
@@ -64,6 +59,17 @@ class slab {
     page* next = nullptr;
     node nodes[nodes_a_page];
   };
+
+  [[nodiscard, gnu::cold]] bool add_pages(std::size_t n) noexcept {
+    while (spare_ < n) {
+      page* const p = new (std::nothrow) page;
+      if (p == nullptr) return false;
+      p->next = pages_;
+      pages_ = p;
+      for (std::size_t i = nodes_a_page; i-- > 0;) push(p->nodes[i]);
+    }
+    return true;
+  }
 
   void push(node& n) noexcept {
     n.next = free_;

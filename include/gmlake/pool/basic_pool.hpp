@@ -48,23 +48,11 @@ class basic_pool {
   }
 
   [[nodiscard]] result<address> allocate(request const& r) noexcept {
-    for (int rounds = 0;; ++rounds) {
-      memory_account account;
-      {
-        std::scoped_lock const lock(mutex_);
-        result<address> block = engine_.allocate(r);
-        if (!block && mended_by_waiting(block.error())) block = engine_.last_resort(r);
-        if (block) return block;
-        error e = block.error();
-        e.account = engine_.account(r.size);
-        if (e.code != errc::out_of_memory || callbacks_.empty() || rounds == most_rounds) {
-          if (e.code == errc::out_of_memory) engine_.state().observer.failed(e.account);
-          return failure(e);
-        }
-        account = e.account;
-      }
-      if (!ask_for_help(account)) return fail(account);
-    }
+    lock_type lock(mutex_);
+    result<address> block = engine_.allocate(r);
+    if (block) [[likely]]
+      return block;
+    return allocate_at_last(r, block.error(), lock);
   }
 
   /// Takes a block back, to be used again after the work queued on the stream that it was allocated for, and after
@@ -139,11 +127,36 @@ class basic_pool {
   [[nodiscard]] streams_type& streams() noexcept { return engine_.state().space.time().streams(); }
 
  private:
+  using lock_type = std::unique_lock<typename Config::mutex>;
+
   /// Callbacks that keep promising are not believed for ever.
   static constexpr int most_rounds = 8;
 
   [[nodiscard]] static bool mended_by_waiting(error const& e) noexcept {
     return e.code == errc::out_of_memory || e.code == errc::out_of_addresses;
+  }
+
+  /// After a failure: the engine's last resorts, and what the callbacks can do, who are asked unlocked.
+  [[nodiscard, gnu::cold]] result<address> allocate_at_last(request const& r, error e, lock_type& lock) noexcept {
+    for (int rounds = 0;; ++rounds) {
+      if (mended_by_waiting(e)) {
+        result<address> block = engine_.last_resort(r);
+        if (block) return block;
+        e = block.error();
+      }
+      e.account = engine_.account(r.size);
+      if (e.code != errc::out_of_memory) return failure(e);
+      if (callbacks_.empty() || rounds == most_rounds) break;
+      lock.unlock();
+      bool const again = ask_for_help(e.account);
+      lock.lock();
+      if (!again) break;
+      result<address> block = engine_.allocate(r);
+      if (block) return block;
+      e = block.error();
+    }
+    engine_.state().observer.failed(e.account);
+    return failure(e);
   }
 
   [[nodiscard]] bool ask_for_help(memory_account const& account) noexcept {
@@ -157,12 +170,6 @@ class basic_pool {
     bool again = false;
     for (out_of_memory_callback const& callback : asked) again = callback(account) || again;
     return again;
-  }
-
-  [[nodiscard]] result<address> fail(memory_account const& account) noexcept {
-    std::scoped_lock const lock(mutex_);
-    engine_.state().observer.failed(account);
-    return failure(error{.code = errc::out_of_memory, .call = "allocate", .native = 0, .account = account});
   }
 
   mutable typename Config::mutex mutex_;

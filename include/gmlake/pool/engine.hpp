@@ -82,15 +82,16 @@ class engine {
 
   /// Takes back the block at `at`: for others once `on`'s work so far is done with, and recorded uses.
   [[nodiscard]] result<void> deallocate(address at, stream const* on) noexcept {
-    block* const b = live_.find(at);
-    if (b == nullptr) return failure(fate_of(at), "deallocate");
-    stream_index s = b->on;
+    stream_index s = nobody;
     if (on != nullptr) {
       result<stream_index> const named = p_.space.enter(*on);
       if (!named) return failure(named.error());
       s = *named;
     }
-    (void)live_.extract(at);
+    block* const b = live_.extract(at);
+    if (b == nullptr) [[unlikely]]
+      return failure(fate_of(at), "deallocate");
+    if (on == nullptr) s = b->on;
     p_.observer.deallocated({at, b->requested, b->size, p_.space.time().name(s)});
     p_.freed_since_growth += b->size;
     tick const stamp = p_.space.time().stamp(s);

@@ -33,17 +33,9 @@ class free_space {
 
   /// The stream's place in the table; its shelves are there afterwards. Error: `out_of_host_memory`.
   [[nodiscard]] result<stream_index> enter(stream s) noexcept {
-    result<stream_index> i = time_.index_of(s);
-    if (!i || *i < shelves_.size()) [[likely]]
+    if (stream_index const i = time_.if_last(s); i != nobody) [[likely]]
       return i;
-    try {
-      while (shelves_.size() <= *i) shelves_.push_back(std::make_unique<shelf>());
-    } catch (std::bad_alloc const&) {
-      time_.forget_last();
-      return failure(errc::out_of_host_memory, "stream table");
-    }
-    if (*i == nobody + 2) begin_waiting();
-    return i;
+    return look_up(s);
   }
 
   // ---- finding
@@ -110,22 +102,23 @@ class free_space {
   /// Takes [begin, begin + n) out of the free block `b`, as a block in the given state; the rest stays on its shelf.
   /// Precondition: two block nodes reserved.
   [[nodiscard]] block& carve(block& b, address begin, bytes n, block_state as) noexcept {
-    Split& split = index_of(b);
     free_ -= n;
+    if (n == b.size) {
+      unshelve(b);
+      b.state = as;
+      return b;
+    }
+    Split& split = index_of(b);
     auto const resize = [&split](block& kept, address at, bytes size) noexcept { split.resize(kept, at, size); };
     if (begin != b.begin) {
       block& before = lake_.split_front(b, begin - b.begin, resize);
       split.insert(before);
       if (b.waiting) wait_list(b).insert(wait_list(b).iterator_to(b), before), before.waiting = true;
     }
-    block* taken = &b;
-    if (n == b.size) {
-      unshelve(b);
-    } else {
-      taken = &lake_.split_front(b, n, resize);
-    }
-    taken->state = as;
-    return *taken;
+    if (n == b.size) unshelve(b);
+    block& taken = n == b.size ? b : lake_.split_front(b, n, resize);
+    taken.state = as;
+    return taken;
   }
 
   /// Takes [begin, begin + n), which lies on chunk `c` and its neighbours and may be several free blocks, and adds the
@@ -283,6 +276,20 @@ class free_space {
   [[nodiscard]] Split& index(stream_index i, area a) noexcept { return shelves_[i]->areas[slot(a)]; }
   [[nodiscard]] Split& index_of(block& b) noexcept { return index(b.on, b.in->kind); }
   [[nodiscard]] waiting_list& wait_list(block& b) noexcept { return shelves_[b.on]->waiting; }
+
+  [[nodiscard]] result<stream_index> look_up(stream s) noexcept {
+    result<stream_index> i = time_.index_of(s);
+    if (!i || *i < shelves_.size()) [[likely]]
+      return i;
+    try {
+      while (shelves_.size() <= *i) shelves_.push_back(std::make_unique<shelf>());
+    } catch (std::bad_alloc const&) {
+      time_.forget_last();
+      return failure(errc::out_of_host_memory, "stream table");
+    }
+    if (*i == nobody + 2) begin_waiting();
+    return i;
+  }
 
   void unshelve(block& b) noexcept {
     index_of(b).erase(b);

@@ -23,21 +23,21 @@ class best_fit {
 
   void erase(block& b) noexcept {
     unsigned const c = size_classes::of(b.size);
-    trees_[c].erase(tree::s_iterator_to(b));
-    if (trees_[c].empty()) used_.clear(c);
+    if (tree& t = trees_[c]; &*t.begin() == &b && &*t.rbegin() == &b) {
+      t.clear();  // most often alone in its class: nothing to rebalance
+      used_.clear(c);
+    } else {
+      t.erase(tree::s_iterator_to(b));
+    }
   }
 
   void resize(block& b, address begin, bytes size) noexcept {
     unsigned const c = size_classes::of(b.size);
-    if (c == size_classes::of(size) && stays(trees_[c], b, begin, size)) {
-      b.begin = begin;
-      b.size = size;
-      return;
-    }
-    erase(b);
+    bool const moves = c != size_classes::of(size) || !stays(trees_[c], b, {size, begin});
+    if (moves) erase(b);
     b.begin = begin;
     b.size = size;
-    insert(b);
+    if (moves) insert(b);
   }
 
   [[nodiscard]] block* find(bytes n) const noexcept {
@@ -63,10 +63,18 @@ class best_fit {
   }
 
  private:
-  struct by_size {
-    [[nodiscard]] bool operator()(block const& a, block const& b) const noexcept {
-      return a.size != b.size ? a.size < b.size : a.begin < b.begin;
+  /// What blocks are ordered by.
+  struct rank {
+    bytes size;
+    address begin;
+    [[nodiscard]] bool operator<(rank const& o) const noexcept {
+      return size != o.size ? size < o.size : begin < o.begin;
     }
+  };
+  [[nodiscard]] static rank rank_of(block const& b) noexcept { return {b.size, b.begin}; }
+
+  struct by_size {
+    [[nodiscard]] bool operator()(block const& a, block const& b) const noexcept { return rank_of(a) < rank_of(b); }
     [[nodiscard]] bool operator()(block const& a, bytes n) const noexcept { return a.size < n; }
     [[nodiscard]] bool operator()(bytes n, block const& b) const noexcept { return n < b.size; }
   };
@@ -81,14 +89,11 @@ class best_fit {
   }
 
   /// Whether b would keep its place between its neighbours in the tree.
-  [[nodiscard]] static bool stays(tree const& in, block const& b, address begin, bytes size) noexcept {
-    block moved;
-    moved.begin = begin;
-    moved.size = size;
+  [[nodiscard]] static bool stays(tree const& in, block const& b, rank moved) noexcept {
     auto const at = tree::s_iterator_to(b);
-    if (at != in.begin() && !by_size{}(*std::prev(at), moved)) return false;
+    if (at != in.begin() && !(rank_of(*std::prev(at)) < moved)) return false;
     auto const after = std::next(at);
-    return after == in.end() || by_size{}(moved, *after);
+    return after == in.end() || moved < rank_of(*after);
   }
 
   std::array<tree, size_classes::count> trees_;

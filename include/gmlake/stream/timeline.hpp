@@ -36,10 +36,13 @@ class timeline {
   [[nodiscard]] std::uint64_t device_waits() const noexcept { return device_waits_; }
   [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
 
+  /// The stream's place in the table if it was named last, as it mostly was; otherwise `nobody`.
+  [[nodiscard]] stream_index if_last(stream s) const noexcept {
+    return last_ != none && lanes_[last_].name == s ? last_ : nobody;
+  }
+
   /// The stream's place in the table, entered at its first mention. Error: `out_of_host_memory`.
-  [[nodiscard]] result<stream_index> index_of(stream s) noexcept {
-    if (last_ < lanes_.size() && lanes_[last_].name == s) [[likely]]
-      return last_;
+  [[nodiscard, gnu::cold]] result<stream_index> index_of(stream s) noexcept {
     for (stream_index i = first; i < lanes_.size(); ++i) {
       if (lanes_[i].name == s && !lanes_[i].retired) return last_ = i;
     }
