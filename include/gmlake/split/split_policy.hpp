@@ -4,12 +4,12 @@
 ///
 /// | call | does | cost |
 /// | --- | --- | --- |
-/// | `round(n, granule)` | the size of the block for a request of n bytes, n ≥ 1: a multiple of `block_alignment` |
-/// constant | | `insert(b)`, `erase(b)` | b comes on the shelf, leaves it; while there, its size and address don't
-/// change | log | | `resize(b, begin, size)` | the same block at another end or size, with less work where its place is
-/// the same | log | | `find(n)` | a block of n bytes or more; null where there is none | log | | `next_fit(b, n)` |
-/// another one, where the last answer can't be used; null at the end | log | | `largest()`, `smaller(b)` | from the
-/// largest block down; a policy may be off by its classes | log |
+/// | `round(n, granule)` | the size of the block for a request of n ≥ 1 bytes: whole `block_alignment`s | constant |
+/// | `insert(b)`, `erase(b)` | b comes on the shelf, leaves it; there, its size and address don't change | log |
+/// | `resize(b, begin, size)` | b with another end or size; less work where its place is the same | log |
+/// | `find(n)` | a block of n bytes or more; null where there is none | log |
+/// | `next_fit(b, n)` | another one, where the last answer can't be used; null at the end | log |
+/// | `largest()`, `smaller(b)` | from the largest block down; a policy may be off by its classes | log |
 ///
 /// A policy owns nothing, allocates nothing and never fails. It uses the hooks `by_size` and `in_list` of a block.
 

@@ -3,6 +3,7 @@
 /// granule: GMLake's rule (§3.2 of its paper: "a uniform chunk size of 2 MB").
 
 #include "gmlake/core/alignment.hpp"
+#include "gmlake/split/best_fit.hpp"
 #include "gmlake/split/split_policy.hpp"
 
 namespace gmlake {
@@ -14,5 +15,6 @@ class whole_granules : public Base {
     return n < granule ? Base::round(n, granule) : align_up(n, granule);
   }
 };
+static_assert(SplitPolicy<whole_granules<best_fit>>);
 
 }  // namespace gmlake

@@ -3,9 +3,9 @@
 ///
 /// | call | does |
 /// | --- | --- |
-/// | `stitches(n, grown_first)` | whether a block of n bytes may be a stitch; before growing, or once growth has failed
-/// | | `reuses(capacity, n)` | whether an idle stitch of that capacity may serve a block of n bytes | | `choose(from,
-/// n, out)` | writes a stitch's extents to `out`, in its order; their sizes add up to n |
+/// | `stitches(n, grown_first)` | whether n bytes may be a stitch: before growing, or once growth has failed |
+/// | `reuses(capacity, n)` | whether an idle stitch of that capacity may serve a block of n bytes |
+/// | `choose(from, n, out)` | writes a stitch's extents to `out`, in its order; their sizes add up to n |
 ///
 /// `choose` may reorder what it is given. Where the candidates fall short it says by how much, and `out` means nothing.
 
