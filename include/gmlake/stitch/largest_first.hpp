@@ -23,16 +23,11 @@ class largest_first {
     std::ranges::sort(from.whole, [](extent const& a, extent const& b) {
       return a.size != b.size ? a.size > b.size : a.begin() < b.begin();
     });
-    // Whole chunks while they fit; they gather at the front, in their order.
+    // Whole chunks down to the first that is more than enough: from there on one handle does.
     std::size_t taken = 0;
     bytes missing = n;
-    for (std::size_t i = 0; i < from.whole.size() && missing > 0; ++i) {
-      if (from.whole[i].size > missing) continue;
-      missing -= from.whole[i].size;
-      std::rotate(from.whole.begin() + static_cast<std::ptrdiff_t>(taken),
-                  from.whole.begin() + static_cast<std::ptrdiff_t>(i),
-                  from.whole.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      ++taken;
+    while (taken < from.whole.size() && missing > 0 && from.whole[taken].size <= missing) {
+      missing -= from.whole[taken++].size;
     }
     remainder const rest = fill(from, taken, missing);
     if (rest.shortfall > 0) return {0, rest.shortfall};
