@@ -40,7 +40,7 @@ tool=$build/bin/gmlake-replay
 replay() { "$tool" --json --calls "$@" || status=1; }
 
 {
-  echo "Machine: $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | paste -sd ';'), CUDA" \
+  echo "Machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sed 's/, /, driver /' | paste -sd ';'), CUDA" \
     "$("${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
   echo "Commit: $commit"
   echo "Command: bench/h200.sh RESULT ${traces[*]##*/}"
