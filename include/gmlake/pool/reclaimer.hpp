@@ -20,7 +20,12 @@ class reclaimer {
   /// for another time.
   [[nodiscard]] result<void> keep_budget() noexcept {
     while (stitch* const s = p_->stitches.victim()) {
-      if (!p_->space.time().all_passed(s->last_use)) return p_->space.time().fence_all();
+      auto& time = p_->space.time();
+      if (!time.all_passed(s->last_use)) {
+        if (result<void> fenced = time.fence_all(s->last_use); !fenced) return fenced;
+        if (result<bool> news = time.poll(); !news) return failure(news.error());
+        if (!time.all_passed(s->last_use)) return {};
+      }
       if (result<void> done = evict(*s); !done) return done;
     }
     return {};

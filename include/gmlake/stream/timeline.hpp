@@ -110,9 +110,12 @@ class timeline {
     return news;
   }
 
-  /// Makes sure that a fence covers all frees so far, so that a later `poll` can tell.
-  [[nodiscard]] result<void> fence_all() noexcept {
+  /// Makes sure that fences cover all frees up to t, on whatever stream, so that a later `poll` can tell.
+  [[nodiscard]] result<void> fence_all(tick t) noexcept {
     for (stream_index i = first; i < lanes_.size(); ++i) {
+      lane const& l = lanes_[i];
+      tick const covered = l.marks.empty() ? l.passed : l.marks.back().upto;
+      if (std::min(t, l.now) <= covered) continue;
       if (result<void> done = fence_off(i); !done) return done;
     }
     return {};
