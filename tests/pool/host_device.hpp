@@ -101,7 +101,8 @@ struct watched_device {
     if (at == mappings.begin()) return {};
     --at;
     while (n > 0) {
-      if (at == mappings.end() || at->first > va || at->first + at->second.size <= va || !at->second.writable) return {};
+      if (at == mappings.end() || at->first > va || at->first + at->second.size <= va || !at->second.writable)
+        return {};
       bytes const offset = va - at->first;
       bytes const size = std::min(n, at->second.size - offset);
       pieces.push_back({at->second.memory, offset, size});

@@ -1,8 +1,8 @@
 #pragma once
 /// What a pool must never do, kept in books of its own: two live blocks share no address and no physical memory; every
 /// block is mapped, aligned and as large as asked for; memory changes hands only after the work of whoever had it
-/// before; nothing is unmapped while device work may use it. It also does what a careful user does: streams that come to
-/// use a block wait for the one it was given to.
+/// before; nothing is unmapped while device work may use it. It also does what a careful user does: streams that come
+/// to use a block wait for the one it was given to.
 ///
 /// It keeps the first violation as a sentence, so that test programs of any kind can use it.
 

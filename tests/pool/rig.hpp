@@ -41,7 +41,8 @@ template <PoolConfig Config>
 class rig {
  public:
   using pool_type = basic_pool<Config>;
-  static constexpr bool concurrent = std::same_as<typename Config::streams, simulated_streams>;
+  static constexpr bool concurrent =
+      std::constructible_from<typename Config::streams, std::shared_ptr<simulated_timeline>>;
 
   explicit rig(rig_options const& o = {})
       : device(o.host_memory ? either_device(must(memfd::open({.granularity = granule, .capacity = o.capacity})))
@@ -54,7 +55,7 @@ class rig {
     }
     if constexpr (std::same_as<typename Config::eviction, lru>) p.evict = lru(o.cache);
     if constexpr (concurrent) {
-      pool_.emplace(borrowed_device(device), simulated_streams(time), o.pool, std::move(p));
+      pool_.emplace(borrowed_device(device), typename Config::streams(time), o.pool, std::move(p));
     } else {
       pool_.emplace(borrowed_device(device), o.pool, std::move(p));
     }

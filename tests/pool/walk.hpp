@@ -1,6 +1,6 @@
 #pragma once
-/// A walk: operations on a pool chosen one after the other, at random or by a fuzzer, with the naive model beside it. The
-/// device is small and its granule too, so that every step of the pool's ladder is met often.
+/// A walk: operations on a pool chosen one after the other, at random or by a fuzzer, with the naive model beside it.
+/// The device is small and its granule too, so that every step of the pool's ladder is met often.
 
 #include <cstdint>
 #include <cstring>
@@ -24,14 +24,14 @@ namespace gmlake::test {
 
 struct walk_options {
   bytes granule = 64_KiB;
-  bytes capacity = 16_MiB;    ///< of the device
-  bytes largest = 3_MiB;      ///< request
-  std::size_t streams = 3;    ///< in use at one time
-  std::uint64_t lag = 50;     ///< steps until a fence is reached
-  bool host_memory = false;   ///< real pages, whose contents are checked
-  bool faults = false;        ///< driver calls fail now and then
-  bool callback = false;      ///< frees a block when memory runs out, now and then
-  int validate_every = 16;    ///< steps
+  bytes capacity = 16_MiB;   ///< of the device
+  bytes largest = 3_MiB;     ///< request
+  std::size_t streams = 3;   ///< in use at one time
+  std::uint64_t lag = 50;    ///< steps until a fence is reached
+  bool host_memory = false;  ///< real pages, whose contents are checked
+  bool faults = false;       ///< driver calls fail now and then
+  bool callback = false;     ///< frees a block when memory runs out, now and then
+  int validate_every = 16;   ///< steps
 };
 
 /// Policies scaled down to a walk's granule.
@@ -45,7 +45,8 @@ template <PoolConfig Config>
     o.largest = 8 * granule;
     p.growth = adaptive_chunks(o);
   }
-  if constexpr (std::same_as<typename Config::stitching, largest_first>) p.stitch = largest_first({.smallest = granule});
+  if constexpr (std::same_as<typename Config::stitching, largest_first>)
+    p.stitch = largest_first({.smallest = granule});
   if constexpr (std::same_as<typename Config::stitching, gmlake_limits>) {
     p.stitch = gmlake_limits({.frag_limit = granule});
   }
@@ -88,14 +89,26 @@ class walk {
     if constexpr (concurrent) time_->advance();
     switch (choose_(64)) {
       case 0: trim(); break;
-      case 1: if (choose_(4) == 0) pool_->set_limit(choose_(2) == 0 ? ~bytes{0} : choose_(options_.capacity)); break;
-      case 2: if (choose_(4) == 0) device_.device().set_capacity(options_.capacity - choose_(options_.capacity / 2)); break;
-      case 3: if (choose_(4) == 0) retire(); break;
+      case 1:
+        if (choose_(4) == 0) pool_->set_limit(choose_(2) == 0 ? ~bytes{0} : choose_(options_.capacity));
+        break;
+      case 2:
+        if (choose_(4) == 0) device_.device().set_capacity(options_.capacity - choose_(options_.capacity / 2));
+        break;
+      case 3:
+        if (choose_(4) == 0) retire();
+        break;
       case 4: time_->finish_all(); break;
-      case 5: case 6: case 7: record(); break;
+      case 5:
+      case 6:
+      case 7: record(); break;
       case 8: misuse(); break;
-      case 9: if (options_.faults) fail_some(); break;
-      case 10: if (choose_(8) == 0) deallocate_all(); break;
+      case 9:
+        if (options_.faults) fail_some();
+        break;
+      case 10:
+        if (choose_(8) == 0) deallocate_all();
+        break;
       default:
         if (live_.empty() || choose_(100) < 54) allocate();
         else deallocate(choose_(live_.size()));
@@ -136,7 +149,8 @@ class walk {
   [[nodiscard]] bytes some_size() {
     switch (choose_(8)) {
       case 0: return choose_(3);
-      case 1: case 2: return choose_(5000);
+      case 1:
+      case 2: return choose_(5000);
       case 3: return options_.granule * choose_(8);
       case 4: return choose_(options_.largest);
       default: return choose_(options_.largest / 6);

@@ -34,7 +34,7 @@ void walk_at_random(walk_options const& options, std::uint64_t seed, int steps) 
 template <PoolConfig Config>
 void walk_everywhere() {
   std::uint64_t const first = from_environment("GMLAKE_TEST_SEED", 1);
-  std::uint64_t const walks = from_environment("GMLAKE_TEST_WALKS", 8);
+  std::uint64_t const walks = from_environment("GMLAKE_TEST_WALKS", 5);
   constexpr int steps = 2500;
   for (std::uint64_t seed = first; seed < first + walks; ++seed) {
     walk_options options;
