@@ -36,22 +36,21 @@ struct walk_options {
 
 /// Policies scaled down to a walk's granule.
 template <PoolConfig Config>
-[[nodiscard]] pool_policies<Config> scaled_policies(bytes granule) {
+[[nodiscard]] pool_policies<Config> scaled_policies(bytes unit) {
   pool_policies<Config> p;
-  if constexpr (std::same_as<typename Config::growth, fixed_chunks>) p.growth = fixed_chunks(4 * granule);
+  if constexpr (std::same_as<typename Config::growth, fixed_chunks>) p.growth = fixed_chunks(4 * unit);
   if constexpr (std::same_as<typename Config::growth, adaptive_chunks>) {
     adaptive_options o;
-    o.smallest = 2 * granule;
-    o.largest = 8 * granule;
+    o.smallest = 2 * unit;
+    o.largest = 8 * unit;
     p.growth = adaptive_chunks(o);
   }
-  if constexpr (std::same_as<typename Config::stitching, largest_first>)
-    p.stitch = largest_first({.smallest = granule});
+  if constexpr (std::same_as<typename Config::stitching, largest_first>) p.stitch = largest_first({.smallest = unit});
   if constexpr (std::same_as<typename Config::stitching, gmlake_limits>) {
-    p.stitch = gmlake_limits({.frag_limit = granule});
+    p.stitch = gmlake_limits({.frag_limit = unit});
   }
   if constexpr (std::same_as<typename Config::eviction, lru>) {
-    p.evict = lru({.stitches = 6, .mappings = 96, .addresses = 64 * granule});
+    p.evict = lru({.stitches = 6, .mappings = 96, .addresses = 64 * unit});
   }
   return p;
 }
