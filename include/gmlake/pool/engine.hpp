@@ -222,7 +222,7 @@ class engine {
       if (done.error().code == errc::not_supported) return nullptr;
       return failure(done.error());
     }
-    return &p_.space.carve(*b, align_up(b->begin, r.alignment), size_of(r), block_state::live);
+    return cut(*b, align_up(b->begin, r.alignment), size_of(r));
   }
 
   /// All free memory on the user's shelves, at the price of a wait on the device. A stream that is being captured can't
@@ -294,7 +294,7 @@ class engine {
         if (r.where == placement::one_handle && c->size != n) continue;
         if (!makes_up(*c, n) || !p_.space.usable(user, *c, c->home, n)) continue;
         block& b = *c->first;
-        if (b.end() >= c->home + n) return &p_.space.carve(b, c->home, n, block_state::live);
+        if (b.end() >= c->home + n) return cut(b, c->home, n);
       }
     }
     return nullptr;
@@ -328,12 +328,18 @@ class engine {
     return alignment > block_alignment ? n + alignment - block_alignment : n;
   }
 
+  /// [begin, begin + n) of a free block, live; null for want of host memory. Growth may have used up the nodes that were
+  /// reserved at first.
+  [[nodiscard]] block* cut(block& b, address begin, bytes n) noexcept {
+    return p_.space.home().reserve_blocks(2) ? &p_.space.carve(b, begin, n, block_state::live) : nullptr;
+  }
+
   [[nodiscard]] block* contiguous(request const& r, stream_index user, area a, bytes n) noexcept {
     bytes const room = padded(n, r.alignment);
     block* b = p_.space.find(user, a, room);
     if (b == nullptr && p_.space.time().shared()) b = p_.space.find_elsewhere(user, a, room, false);
     if (b == nullptr) return nullptr;
-    return &p_.space.carve(*b, align_up(b->begin, r.alignment), n, block_state::live);
+    return cut(*b, align_up(b->begin, r.alignment), n);
   }
 
   /// Why `at` is no block that could be freed.
