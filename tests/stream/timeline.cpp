@@ -14,6 +14,9 @@ namespace {
 using namespace gmlake;
 using namespace gmlake::test;
 
+/// As far as any stream has come.
+constexpr tick latest_of_all = ~tick{0};
+
 constexpr stream first{};
 constexpr stream second{2};
 constexpr stream third{3};
@@ -86,7 +89,7 @@ TEST_CASE("a free is ordered for its own stream at once, for others only when th
   CHECK(o.time.ordered(a, a, t));
   CHECK_FALSE(o.time.ordered(b, a, t));
   CHECK_FALSE(o.time.passed(a, t));
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   CHECK_FALSE(must(o.time.poll()));
   o.device->finish_all();
   CHECK(must(o.time.poll()));
@@ -123,11 +126,11 @@ TEST_CASE("one fence is recorded for many frees") {
     must(o.time.note_free(a));
   }
   CHECK(o.records() == 100);
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   CHECK(o.records() == 100);  // there is nothing new to cover
   o.frees(a);
-  must(o.time.fence_all());
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
+  must(o.time.fence_all(latest_of_all));
   CHECK(o.records() == 101);
 }
 
@@ -141,7 +144,7 @@ TEST_CASE("a host that runs far ahead of the device keeps a bounded number of fe
   }
   CHECK(o.device->counts().live_fences <= 256);
   o.device->finish_all();
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   o.device->finish_all();
   must(o.time.poll());
   CHECK(o.time.passed(a, o.time.latest(a)));
@@ -180,9 +183,9 @@ TEST_CASE("a wait is for the earliest fence that covers the free") {
   stream_index const a = o.enter(first);
   stream_index const b = o.enter(second);
   tick const early = o.frees(a);
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   tick const late = o.frees(a);
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   must(o.time.wait(b, a, early));
   CHECK(o.time.ordered(b, a, early));
   CHECK_FALSE(o.time.ordered(b, a, late));
@@ -209,7 +212,7 @@ TEST_CASE("everything up to a stamp has passed once each stream has passed what 
   stream_index const b = o.enter(second);
   tick const one = o.frees(a);
   tick const two = o.frees(b);
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   CHECK_FALSE(o.time.all_passed(one));
   o.device->finish_all();
   tick const late = o.frees(b);
@@ -280,7 +283,7 @@ TEST_CASE("what a stream waited for is not held true of the next one in its plac
   tick const t = o.frees(a);
   must(o.time.wait(b, a, t));
   must(o.time.retire(second));
-  must(o.time.fence_all());
+  must(o.time.fence_all(latest_of_all));
   o.device->finish_all();
   tick const later = o.frees(a);
   must(o.time.wait(b, a, later));
@@ -324,7 +327,7 @@ TEST_CASE("a stream that is being captured can't be asked, and is later") {
   tick const t = o.frees(a);
   must(o.device->set_captured(first, true));
   fails_with(o.time.wait(b, a, t), errc::not_supported);
-  fails_with(o.time.fence_all(), errc::not_supported);
+  fails_with(o.time.fence_all(latest_of_all), errc::not_supported);
   CHECK_FALSE(o.time.ordered(b, a, t));
   CHECK(o.time.device_waits() == 0);
   must(o.device->set_captured(first, false));
@@ -340,7 +343,7 @@ TEST_CASE("a timeline releases every fence it recorded") {
       stream_index const i = must(time.index_of(s));
       for (int k = 0; k < 10; ++k) {
         (void)time.stamp(i);
-        must(time.fence_all());
+        must(time.fence_all(latest_of_all));
       }
     }
     CHECK(device->counts().live_fences == 20);
@@ -394,7 +397,7 @@ TEST_CASE("whatever a timeline holds to be ordered is ordered on the device") {
           // Half of those that go say so. What has been freed by the others is known to be done only by all the device.
           if (random() % 2 == 0) must(time.retire(s));
           must(device->destroy(s));
-          if (auto const noted = time.fence_all(); !noted) FAIL(describe(noted.error()));
+          if (auto const noted = time.fence_all(latest_of_all); !noted) FAIL(describe(noted.error()));
           std::erase(streams, s);
           must(time.retire(s));
           break;
