@@ -268,7 +268,12 @@ class engine {
     }
     if (!done) return failure(done.error());
     if (block* const b = contiguous(r, user, a, n)) return b;
-    return from_lake(r, user, false);
+    result<block*> b = from_lake(r, user, false);
+    if (!b || *b != nullptr || a == area::small) return b;
+    // The stitch policy does not want what it asked for: then without a stitch.
+    done = grow_.add_contiguous(user, a, padded(n, r.alignment));
+    if (!done) return failure(done.error());
+    return contiguous(r, user, a, n);
   }
 
   /// The needed shape from memory in the wrong one: free chunks released and created again. Large blocks come from
