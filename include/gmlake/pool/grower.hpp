@@ -30,7 +30,8 @@ class grower {
   /// counts where it is on the user's own shelf. Errors as for `add`.
   [[nodiscard]] result<void> add_contiguous(stream_index user, area a, bytes n) noexcept {
     range* const r = current(a);
-    bytes const at_end = r != nullptr ? free_end(*r, user) : 0;
+    bytes at_end = r != nullptr ? free_end(*r, user) : 0;
+    if (at_end >= n) at_end = 0;  // the split policy has overlooked it, as it may
     if (result<void> room = check(n - std::min(n, at_end)); !room) return room;
     bytes const size = chunk_size(a, n - std::min(n, at_end));
     if (p_->growth.separate() && a == area::large) return add_separate(user, size, n);

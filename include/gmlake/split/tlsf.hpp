@@ -28,7 +28,8 @@ class tlsf {
   }
 
   void resize(block& b, address begin, bytes size) noexcept {
-    bool const moves = size_classes::of(b.size) != size_classes::of(size);
+    // One that has grown comes first, so that whoever made it grow finds it.
+    bool const moves = size > b.size || size_classes::of(b.size) != size_classes::of(size);
     if (moves) erase(b);
     b.begin = begin;
     b.size = size;
