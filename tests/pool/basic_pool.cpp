@@ -7,6 +7,7 @@
 #include "gmlake/observe/both.hpp"
 #include "gmlake/observe/event_log.hpp"
 #include "gmlake/observe/no_observer.hpp"
+#include "gmlake/split/tlsf.hpp"
 #include "gmlake/stitch/no_stitch.hpp"
 #include "tests/pool/rig.hpp"
 
@@ -612,6 +613,37 @@ TEST_CASE("an operation needs no more nodes than it has made sure of") {
     scene(plain);
     scene(stitching);
   }
+}
+
+TEST_CASE("a block in the middle of a new chunk needs three nodes, and finds them") {
+  for (std::size_t blocks = 200; blocks < 600; ++blocks) {
+    CAPTURE(blocks);
+    plain_rig r;
+    auto const small = r.take_many(blocks, 1);  // first, so that the next range begins beside a large alignment
+    address const p = r.take({.size = quarter_chunk, .alignment = half_chunk});
+    REQUIRE(p > r.pool().snapshot().chunks.back().home);
+  }
+}
+
+TEST_CASE("what TLSF overlooks in a size's own class does not keep the pool from growing") {
+  rig<rig_config<one_stream>::with_stitch<no_stitch>::with_split<tlsf>> r;
+  constexpr bytes near = 497_KiB;  // of one class with what is left at the range's end
+  address const p = r.take(near);
+  (void)r.take(27_KiB);
+  r.give(p);
+  (void)r.take(near + 1024);
+  CHECK(r.reserved() <= 2 * chunk_bytes);
+}
+
+TEST_CASE("what TLSF grows at the range's end is found") {
+  rig<rig_config<one_stream>::with_stitch<no_stitch>::with_split<tlsf>> r;
+  address const before = r.take(32 * chunk_bytes + half_chunk);
+  (void)r.take(3 * quarter_chunk);
+  address const end = r.take(33 * chunk_bytes - quarter_chunk);
+  r.give(end);
+  r.give(before);
+  CHECK(r.take(33 * chunk_bytes + quarter_chunk) == end);  // grown by a chunk, and of the same class as before
+  CHECK(r.reserved() == 67 * chunk_bytes);
 }
 
 TEST_CASE("a pool of one thread needs no lock, and one that nobody observes still counts what it holds") {
