@@ -333,8 +333,8 @@ class engine {
     return alignment > block_alignment ? n + alignment - block_alignment : n;
   }
 
-  /// [begin, begin + n) of a free block, live; null for want of host memory. Growth may have used up the nodes that were
-  /// reserved at first.
+  /// [begin, begin + n) of a free block, live; null for want of host memory. Growth may have used up the nodes that
+  /// were reserved at first.
   [[nodiscard]] block* cut(block& b, address begin, bytes n) noexcept {
     return p_.space.home().reserve_blocks(2) ? &p_.space.carve(b, begin, n, block_state::live) : nullptr;
   }
