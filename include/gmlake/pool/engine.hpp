@@ -103,7 +103,8 @@ class engine {
     }
     // Should one of these fail, it will be tried again: the block has been taken back all the same.
     if (p_.space.time().shared()) (void)p_.space.time().note_free(s);
-    (void)reclaim_.keep_budget();
+    if (p_.stitches.victim() != nullptr) [[unlikely]]
+      (void)reclaim_.keep_budget();
     return {};
   }
 
