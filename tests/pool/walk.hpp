@@ -180,7 +180,8 @@ class walk {
     if (faulted_) return;
     if (e.code != errc::out_of_memory) return blame("only memory runs out");
     bytes const padding = r.alignment > 512 ? r.alignment : 0;
-    bytes const needed = align_up(std::max(r.size, bytes{1}) + padding, options_.granule);
+    bytes const rounded = align_up(std::max(r.size, bytes{1}), options_.granule);  // as some policies do
+    bytes const needed = align_up(rounded + padding, options_.granule);
     if (e.account.reserved + needed <= std::min(e.account.limit, device_.device().capacity())) {
       blame("memory that can be created is not out");
     }
