@@ -21,11 +21,17 @@ per() {
 
 row() { printf '%-24s' "$1"; shift; printf '%12s' "$@"; printf '\n'; }
 
-echo "Instructions for a hot pair (deallocate and allocate)"
-row "live blocks" 100 10000 100000
+echo "Instructions for a pair of deallocate and allocate, by live blocks (bench/hot_pair.cpp, bench/mixed.cpp)"
+row "" 100 1000 10000 100000
 for preset in lake tlsf gmlake pytorch expandable; do
-  for kind in gap cut; do
-    row "$preset, $kind" "$(per $kind $preset 100)" "$(per $kind $preset 10000)" "$(per $kind $preset 100000)"
+  for kind in gap cut mixed; do
+    counts=()
+    for live in 100 1000 10000 100000; do
+      # gmlake takes minutes to fill a large pool of mixed sizes
+      if [[ "$preset $kind $live" == 'gmlake mixed 100000' ]]; then counts+=(-); continue; fi
+      counts+=("$(per "$kind" "$preset" "$live")")
+    done
+    row "$preset, $kind" "${counts[@]}"
   done
 done
 

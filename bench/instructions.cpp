@@ -1,8 +1,8 @@
 /// What callgrind counts, for bench/callgrind.sh: hot pairs or a trace's operations, alone in a function of their own
 /// so that nothing else is counted. Prints how many there were.
 ///
-///     gmlake-bench-instructions gap|cut lake|tlsf|gmlake|pytorch|expandable <live blocks>
-///     gmlake-bench-instructions replay  lake|tlsf|gmlake|pytorch|expandable <trace>
+///     gmlake-bench-instructions gap|cut|mixed lake|tlsf|gmlake|pytorch|expandable <live blocks>
+///     gmlake-bench-instructions replay        lake|tlsf|gmlake|pytorch|expandable <trace>
 
 #include <charconv>
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace gmlake::bench {
 namespace {
 
-constexpr int pairs = 1000;
+constexpr int pairs = 10'000;
 
 }  // namespace
 }  // namespace gmlake::bench
@@ -33,7 +33,7 @@ void counted(F work) {
 }
 
 template <Pool P>
-void count_pairs(loaded_pool<P>& with, bool cut) {
+void count_hot(loaded_pool<P>& with, bool cut) {
   P& pool = with.pool();
   address hot = cut ? allocate_from(pool, hot_size) : with.hot(0);
   auto const pair = [&] {
@@ -44,7 +44,17 @@ void count_pairs(loaded_pool<P>& with, bool cut) {
   counted([&] {
     for (int i = 0; i < pairs; ++i) pair();
   });
-  std::printf("%d\n", pairs);
+  if (cut) expect(pool.deallocate(hot).has_value(), "a block can't be freed");
+  else with.hot(0) = hot;
+}
+
+template <Pool P>
+void count_mixed(loaded_pool<P>& with) {
+  with.settle();
+  quick_random random(1);
+  counted([&] {
+    for (std::size_t i = 0; i < pairs; ++i) with.replace(random.below(with.live()), i);
+  });
 }
 
 template <class Make, class Preset>
@@ -61,9 +71,11 @@ int count(std::string_view what, char const* argument) {
   std::size_t live = 0;
   std::string_view const number = argument;
   bool const read = std::from_chars(number.data(), number.data() + number.size(), live).ec == std::errc{};
-  expect(read && live >= 100 && (what == "gap" || what == "cut"),
-         "expected gap|cut|replay, a preset, and how many or which");
-  count_pairs(loaded(Make{}, live), what == "cut");
+  expect(read && live >= 100, "expected how many live blocks, 100 or more");
+  auto& with = loaded(Make{}, live);
+  if (what == "mixed") count_mixed(with);
+  else count_hot(with, what == "cut");
+  std::printf("%d\n", pairs);
   return EXIT_SUCCESS;
 }
 
@@ -81,6 +93,6 @@ int run(std::string_view what, std::string_view preset, char const* argument) {
 }  // namespace gmlake::bench
 
 int main(int argc, char** argv) {
-  gmlake::bench::expect(argc == 4, "expected gap|cut|replay, a preset, and how many live blocks or which trace");
+  gmlake::bench::expect(argc == 4, "expected gap|cut|mixed|replay, a preset, and how many live blocks or which trace");
   return gmlake::bench::run(argv[1], argv[2], argv[3]);
 }
