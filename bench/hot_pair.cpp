@@ -14,31 +14,29 @@ namespace {
 
 template <class Make>
 void gap(benchmark::State& state) {
-  static loaded_pool<typename decltype(Make{}())::element_type>* with;
-  if (state.thread_index() == 0) with = &loaded(Make{}, static_cast<std::size_t>(state.range(0)));
-  for (auto _ : state) {
-    address& hot = with->hot(state.thread_index());
-    expect(with->pool().deallocate(hot).has_value(), "a block can't be freed");
-    hot = allocate_from(with->pool(), hot_size);
+  auto& with = loaded(Make{}, state.range(0));
+  for ([[maybe_unused]] auto _ : state) {
+    address& hot = with.hot(state.thread_index());
+    expect(with.pool().deallocate(hot).has_value(), "a block can't be freed");
+    hot = allocate_from(with.pool(), hot_size);
   }
-  if (state.thread_index() == 0) with->report(state);
+  if (state.thread_index() == 0) with.report(state);
 }
 
 template <class Make>
 void cut(benchmark::State& state) {
-  static loaded_pool<typename decltype(Make{}())::element_type>* with;
-  if (state.thread_index() == 0) with = &loaded(Make{}, static_cast<std::size_t>(state.range(0)));
-  for (auto _ : state) {
-    address const hot = allocate_from(with->pool(), hot_size);
-    expect(with->pool().deallocate(hot).has_value(), "a block can't be freed");
+  auto& with = loaded(Make{}, state.range(0));
+  for ([[maybe_unused]] auto _ : state) {
+    address const hot = allocate_from(with.pool(), hot_size);
+    expect(with.pool().deallocate(hot).has_value(), "a block can't be freed");
   }
-  if (state.thread_index() == 0) with->report(state);
+  if (state.thread_index() == 0) with.report(state);
 }
 
 /// What two turns of an uncontended lock cost, one for each half of a pair.
 void locking(benchmark::State& state) {
   static std::mutex mutex;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     for (int half = 0; half < 2; ++half) {
       std::scoped_lock const lock(mutex);
       benchmark::ClobberMemory();

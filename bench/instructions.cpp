@@ -50,7 +50,6 @@ void count_hot(loaded_pool<P>& with, bool cut) {
 
 template <Pool P>
 void count_mixed(loaded_pool<P>& with) {
-  with.settle();
   quick_random random(1);
   counted([&] {
     for (std::size_t i = 0; i < pairs; ++i) with.replace(random.below(with.live()), i);
@@ -68,11 +67,11 @@ int count(std::string_view what, char const* argument) {
     std::printf("%llu\n", static_cast<unsigned long long>(done.operations));
     return EXIT_SUCCESS;
   }
-  std::size_t live = 0;
+  std::int64_t live = 0;
   std::string_view const number = argument;
   bool const read = std::from_chars(number.data(), number.data() + number.size(), live).ec == std::errc{};
   expect(read && live >= 100, "expected how many live blocks, 100 or more");
-  auto& with = loaded(Make{}, live);
+  auto& with = loaded(Make{}, live, {.settled = what == "mixed"});
   if (what == "mixed") count_mixed(with);
   else count_hot(with, what == "cut");
   std::printf("%d\n", pairs);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -61,7 +62,7 @@ class quick_random {
 /// What must not happen in a benchmark: there is nothing to measure then.
 inline void expect(bool good, char const* what) noexcept {
   if (good) return;
-  std::fprintf(stderr, "%s\n", what);
+  (void)std::fprintf(stderr, "%s\n", what);
   std::exit(EXIT_FAILURE);
 }
 
@@ -164,16 +165,25 @@ class loaded_pool {
   std::array<hot_block, most_threads> hot_;
 };
 
+struct load_options {
+  bytes divisor = 1;     ///< of all sizes
+  bool settled = false;  ///< after random replacements
+};
+
 /// The pool that `make` makes, loaded with so many blocks: kept from one run of a benchmark to the next, as making it
-/// takes far longer than the runs. To be called by one thread, before the loop.
+/// takes far longer than the runs. The first thread to call loads it, the others wait.
 template <class Make>
-[[nodiscard]] auto& loaded(Make const& make, std::size_t live, bytes divisor = 1) {
+[[nodiscard]] auto& loaded(Make const& make, std::int64_t live, load_options const& options = {}) {
   using pool = typename decltype(make())::element_type;
+  static std::mutex mutex;
   static std::unique_ptr<loaded_pool<pool>> kept;
-  if (kept == nullptr || kept->live() != live) {
+  std::scoped_lock const lock(mutex);
+  auto const blocks = static_cast<std::size_t>(live);
+  if (kept == nullptr || kept->live() != blocks) {
     kept.reset();
-    kept = std::make_unique<loaded_pool<pool>>(make(), live, divisor);
+    kept = std::make_unique<loaded_pool<pool>>(make(), blocks, options.divisor);
   }
+  if (options.settled) kept->settle();
   return *kept;
 }
 

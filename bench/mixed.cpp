@@ -12,19 +12,15 @@ namespace {
 
 template <class Make>
 void mixed(benchmark::State& state) {
-  static loaded_pool<typename decltype(Make{}())::element_type>* with;
-  if (state.thread_index() == 0) {
-    with = &loaded(Make{}, static_cast<std::size_t>(state.range(0)));
-    with->settle();
-  }
+  auto& with = loaded(Make{}, state.range(0), {.settled = true});
   // Each thread replaces blocks of its own.
   auto const thread = static_cast<std::size_t>(state.thread_index());
   auto const threads = static_cast<std::size_t>(state.threads());
-  std::size_t const share = static_cast<std::size_t>(state.range(0)) / threads;
+  std::size_t const share = with.live() / threads;
   quick_random random(thread + 1);
   std::size_t k = thread;
-  for (auto _ : state) with->replace(random.below(share) * threads + thread, k += threads);
-  if (state.thread_index() == 0) with->report(state);
+  for ([[maybe_unused]] auto _ : state) with.replace(random.below(share) * threads + thread, k += threads);
+  if (state.thread_index() == 0) with.report(state);
 }
 
 void by_live_blocks(benchmark::internal::Benchmark* b) {

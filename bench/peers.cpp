@@ -14,9 +14,6 @@
 #include <algorithm>
 #include <string>
 
-#include <boost/interprocess/mem_algo/rbtree_best_fit.hpp>
-#include <boost/interprocess/sync/mutex_family.hpp>
-#include <sys/mman.h>
 #ifdef GMLAKE_BENCH_MIMALLOC
 #include <mimalloc.h>
 #endif
@@ -26,6 +23,7 @@
 
 #include "bench/loaded_pool.hpp"
 #include "bench/presets.hpp"
+#include "bench/support/interprocess.hpp"
 
 namespace gmlake::bench {
 namespace {
@@ -57,34 +55,6 @@ class host_pool {
 
  private:
   Host host_;
-};
-
-/// In a mapping large enough for any of these benchmarks, whose pages come when touched.
-class interprocess {
- public:
-  interprocess() noexcept {
-    memory_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    expect(memory_ != MAP_FAILED, "no addresses");
-    segment_ = new (memory_) segment(size, 0);
-  }
-  interprocess(interprocess const&) = delete;
-  ~interprocess() { ::munmap(memory_, size); }
-
-  [[nodiscard]] void* allocate(bytes n) noexcept {
-    auto* const p = static_cast<std::byte*>(segment_->allocate(n));
-    if (p != nullptr) end_ = std::max(end_, p + n);
-    return p;
-  }
-  void deallocate(void* p) noexcept { segment_->deallocate(p); }
-  /// Up to the highest byte that was ever handed out.
-  [[nodiscard]] bytes held() const noexcept { return static_cast<bytes>(end_ - static_cast<std::byte*>(memory_)); }
-
- private:
-  using segment = boost::interprocess::rbtree_best_fit<boost::interprocess::null_mutex_family>;
-  static constexpr bytes size = 256_GiB;
-  void* memory_ = nullptr;
-  segment* segment_ = nullptr;
-  std::byte* end_ = nullptr;
 };
 
 #ifdef GMLAKE_BENCH_MIMALLOC
@@ -131,8 +101,8 @@ void report(benchmark::State& state, loaded_pool<P>& with) {
 
 template <class Make>
 void hot_pair(benchmark::State& state) {
-  auto& with = loaded(Make{}, static_cast<std::size_t>(state.range(0)), divisor);
-  for (auto _ : state) {
+  auto& with = loaded(Make{}, state.range(0), {.divisor = divisor});
+  for ([[maybe_unused]] auto _ : state) {
     address& hot = with.hot(0);
     expect(with.pool().deallocate(hot).has_value(), "a block can't be freed");
     hot = allocate_from(with.pool(), hot_size / divisor);
@@ -142,14 +112,13 @@ void hot_pair(benchmark::State& state) {
 
 template <class Make>
 void mixed(benchmark::State& state) {
-  auto const live = static_cast<std::size_t>(state.range(0));
-  auto& with = loaded(Make{}, live, divisor);
-  with.settle();
+  auto& with = loaded(Make{}, state.range(0), {.divisor = divisor, .settled = true});
   quick_random random(1);
   std::size_t k = 0;
   bytes requested = with.requested();
   bytes most = requested;
-  for (auto _ : state) most = std::max(most, requested += with.replace(random.below(live), ++k));
+  for ([[maybe_unused]] auto _ : state)
+    most = std::max(most, requested += with.replace(random.below(with.live()), ++k));
   with.note_requested(most);
   with.note_requested(requested);
   report(state, with);

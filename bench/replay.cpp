@@ -20,7 +20,7 @@ void replay(benchmark::State& state, std::string const& path) {
   trace::trace const events = load(path);
   trace::replay_result last;
   double ns_per_op = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Preset::with_pool([&](auto& pool, auto& timeline) { last = trace::replay(events, pool, timeline); });
     expect(last.ok(), "the replay failed");
     ns_per_op += last.ns_per_op();

@@ -38,7 +38,7 @@ void fresh(benchmark::State& state, bool timing_make) {
   auto const p = scattered(handles, {.stitches = 0});
   std::chrono::nanoseconds modelled{0};
   std::chrono::nanoseconds taken{0};
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     auto const model_began = p->backend().now();
     auto const began = std::chrono::steady_clock::now();
     address const block = allocate_from(*p, handles * chunk_size);
@@ -65,7 +65,7 @@ void end(benchmark::State& state) { fresh(state, false); }
 void hit(benchmark::State& state) {
   auto const handles = static_cast<std::size_t>(state.range(0));
   auto const p = scattered(handles, {});
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     address const block = allocate_from(*p, handles * chunk_size);
     expect(p->deallocate(block).has_value(), "a stitch can't be freed");
   }

@@ -13,7 +13,7 @@ namespace gmlake::bench {
 trace::trace load(std::string const& path) {
   replay_tool::loaded read = replay_tool::load_trace(path);
   if (read.wrong.empty()) return std::move(read.value);
-  std::fprintf(stderr, "%s\n", read.wrong.c_str());
+  (void)std::fprintf(stderr, "%s\n", read.wrong.c_str());
   std::exit(EXIT_FAILURE);
 }
 
