@@ -22,7 +22,7 @@ using file = std::unique_ptr<std::FILE, closing>;
 /// zlib's state, told to expect gzip's header and trailer.
 class inflater {
  public:
-  inflater() { ready_ = inflateInit2(&state_, MAX_WBITS + 16) == Z_OK; }
+  inflater() : ready_(inflateInit2(&state_, MAX_WBITS + 16) == Z_OK) {}
   inflater(inflater const&) = delete;
   inflater& operator=(inflater const&) = delete;
   ~inflater() {

@@ -37,14 +37,14 @@ struct make_gmlake {
 
 struct make_pytorch {
   template <PhysicalBackend B>
-  auto operator()(B backend, simulated_streams, pool_request const& r) const {
+  auto operator()(B backend, simulated_streams const&, pool_request const& r) const {
     return std::make_unique<pytorch_pool<B>>(std::move(backend), pytorch_options{.limit = r.limit});
   }
 };
 
 struct make_expandable {
   template <PhysicalBackend B>
-  auto operator()(B backend, simulated_streams, pool_request const& r) const {
+  auto operator()(B backend, simulated_streams const&, pool_request const& r) const {
     return std::make_unique<expandable_pool<B>>(std::move(backend), expandable_options{.limit = r.limit});
   }
 };

@@ -54,7 +54,7 @@ std::vector<double> round_values(double top, double wanted) {
     }
   }
   std::vector<double> values;
-  for (double v = step; v <= top * 1.0001; v += step) values.push_back(v);
+  for (int k = 1; k * step <= top * 1.0001; ++k) values.push_back(k * step);
   return values;
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "gmlake/backend/cost_model.hpp"
@@ -113,9 +114,7 @@ class simulated {
   [[nodiscard]] bool idle() const noexcept { return ledger_.idle(); }
 
  private:
-  void spend(cost_model::time t) noexcept {
-    now_ += std::chrono::nanoseconds{static_cast<std::chrono::nanoseconds::rep>(t.count() + 0.5)};
-  }
+  void spend(cost_model::time t) noexcept { now_ += std::chrono::nanoseconds{std::llround(t.count())}; }
 
   simulated_options options_;
   mapping_ledger ledger_;

@@ -11,7 +11,7 @@ class fixed_chunks {
 
   explicit fixed_chunks(bytes size = default_size) noexcept : size_(size) {}
 
-  [[nodiscard]] bytes chunk_size(growth const&) noexcept { return size_; }
+  [[nodiscard]] bytes chunk_size(growth const&) const noexcept { return size_; }
   [[nodiscard]] bool separate() const noexcept { return false; }
 
  private:

@@ -80,7 +80,7 @@ class best_fit {
   };
   using tree = hooked_set<block, &block::by_size, by_size>;
 
-  [[nodiscard]] static block* node(tree::const_iterator i) noexcept { return const_cast<block*>(&*i); }
+  [[nodiscard]] static block* node(tree::const_iterator const& i) noexcept { return const_cast<block*>(&*i); }
   [[nodiscard]] block* first(unsigned c) const noexcept {
     return c == size_classes::none ? nullptr : node(trees_[c].begin());
   }
