@@ -11,7 +11,7 @@
 namespace gmlake::bench {
 
 trace::trace load(std::string const& path) {
-  replay_tool::loaded read = replay_tool::load_trace(path);
+  tools::loaded read = tools::load_trace(path);
   if (read.wrong.empty()) return std::move(read.value);
   (void)std::fprintf(stderr, "%s\n", read.wrong.c_str());
   std::exit(EXIT_FAILURE);
@@ -29,6 +29,6 @@ std::vector<std::string> trace_paths(char const* folder) {
   return paths;
 }
 
-std::string name_of(std::string const& path) { return replay_tool::trace_name(path); }
+std::string name_of(std::string const& path) { return tools::trace_name(path); }
 
 }  // namespace gmlake::bench

@@ -8,7 +8,7 @@
 #include "gmlake/backend/cuda_vmm.hpp"
 #endif
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 #ifdef GMLAKE_REPLAY_CUDA
 inline constexpr bool built_with_cuda = true;
@@ -38,4 +38,4 @@ decltype(auto) with_backend(backend_kind kind, Use&& use) {
   return use(open_simulated{});
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -10,7 +10,7 @@
 
 #include "presets.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 constexpr int bad_command_line = 2;
@@ -166,4 +166,4 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
   return c;
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

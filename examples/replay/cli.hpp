@@ -8,7 +8,7 @@
 
 #include "run.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 struct command_line {
   std::vector<std::string> traces;   ///< paths
@@ -34,4 +34,4 @@ struct exit_now {
 /// "1048576", "512MiB", "1.5GiB", "2G": bytes; nothing where it is not positive, or not representable.
 [[nodiscard]] std::optional<bytes> parse_bytes(std::string_view text) noexcept;
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

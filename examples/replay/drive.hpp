@@ -17,7 +17,7 @@
 #include "gmlake/trace/verifier.hpp"
 #include "run.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 /// What `make` gives: anything that points to a pool.
 template <class M, class Backend>
@@ -159,4 +159,4 @@ void drive(run_request const& q, Open const& open, Make const& make, run_record&
   out.ok = out.failure.empty();
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

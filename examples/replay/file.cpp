@@ -9,7 +9,7 @@
 
 #include <zlib.h>
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 constexpr std::size_t piece_size = std::size_t{1} << 18;
@@ -80,4 +80,4 @@ std::string read_file(std::string const& path, sink const& take) {
   return packed && !packed->at_end() ? "truncated gzip data" : "";
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 /// Takes the next piece of a file; returns false to have no more.
 using sink = std::function<bool(std::string_view)>;
@@ -15,4 +15,4 @@ using sink = std::function<bool(std::string_view)>;
 /// did.
 [[nodiscard]] std::string read_file(std::string const& path, sink const& take);
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 std::string to_json(run_record const& r, bool calls) {
   pool_stats const& s = r.replay.stats;
@@ -39,4 +39,4 @@ std::string to_json(run_record const& r, bool calls) {
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -5,10 +5,10 @@
 
 #include "run.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 /// Bytes are integers, times milliseconds or nanoseconds as their keys say. Where no limit was found, both of its keys
 /// are null. `calls` adds the driver's time by kind.
 [[nodiscard]] std::string to_json(run_record const& r, bool calls);
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

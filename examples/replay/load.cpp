@@ -5,7 +5,7 @@
 #include "file.hpp"
 #include "gmlake/trace/any_reader.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 loaded load_trace(std::string const& path) {
   trace::any_reader reader;
@@ -25,4 +25,4 @@ std::string trace_name(std::string const& path) {
   return name.string();
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

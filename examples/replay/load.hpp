@@ -5,7 +5,7 @@
 
 #include "gmlake/trace/event.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 struct loaded {
   trace::trace value;
@@ -18,4 +18,4 @@ struct loaded {
 /// The name of a trace: its file's, without folder, `.gz` and `.csv`.
 [[nodiscard]] std::string trace_name(std::string const& path);
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -17,7 +17,7 @@
 #include "report.hpp"
 #include "table.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 constexpr int succeeded = 0;
@@ -122,10 +122,10 @@ int replay_all(command_line const& c) {
 }
 
 }  // namespace
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools
 
 int main(int argc, char** argv) {
-  using namespace gmlake::replay_tool;
+  using namespace gmlake::tools;
   try {
     auto const parsed = parse(argc, argv);
     if (auto const* const now = std::get_if<exit_now>(&parsed)) return now->status;

@@ -13,7 +13,7 @@
 #include "gmlake/pool/presets/pytorch.hpp"
 #include "run.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 /// `--chunk` asks for chunks of that one size instead of adaptive ones.
 struct make_lake {
@@ -70,4 +70,4 @@ inline constexpr std::array presets = {
     a_preset<make_expandable>("expandable", "PyTorch's expandable segments, as a model"),
 };
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

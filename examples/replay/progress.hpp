@@ -10,7 +10,7 @@
 
 #include "format.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 class progress {
  public:
@@ -42,4 +42,4 @@ class progress {
   clock::time_point started_, shown_;
 };
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -15,7 +15,7 @@
 #include "gmlake/trace/summary.hpp"
 #include "gmlake/trace/time_series.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 enum class backend_kind : std::uint8_t { sim, host, cuda };
 
@@ -70,4 +70,4 @@ struct run_record {
   return static_cast<double>(t.count()) / 1e6;
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -5,7 +5,7 @@
 
 #include "format.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 using row = std::vector<std::string>;
@@ -103,4 +103,4 @@ std::string to_call_table(std::vector<run_record> const& records) {
   return laid_out(rows);
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

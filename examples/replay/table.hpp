@@ -6,11 +6,11 @@
 
 #include "run.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 [[nodiscard]] std::string to_table(std::vector<run_record> const& records);
 
 /// The driver's calls and their time by kind, with the time that one took.
 [[nodiscard]] std::string to_call_table(std::vector<run_record> const& records);
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

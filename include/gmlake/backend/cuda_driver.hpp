@@ -19,6 +19,7 @@ struct cuda_driver {
   decltype(&::cuInit) init = nullptr;
   decltype(&::cuDeviceGet) device_get = nullptr;
   decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
+  decltype(&::cuDeviceCanAccessPeer) can_access_peer = nullptr;
   decltype(&::cuDevicePrimaryCtxRetain) primary_context_retain = nullptr;
   decltype(&::cuDevicePrimaryCtxRelease) primary_context_release = nullptr;
   decltype(&::cuCtxGetCurrent) context_get_current = nullptr;
@@ -34,6 +35,8 @@ struct cuda_driver {
   decltype(&::cuMemMap) map = nullptr;
   decltype(&::cuMemUnmap) unmap = nullptr;
   decltype(&::cuMemSetAccess) set_access = nullptr;
+  decltype(&::cuMemExportToShareableHandle) export_handle = nullptr;
+  decltype(&::cuMemImportFromShareableHandle) import_handle = nullptr;
   decltype(&::cuMemGetInfo) memory_info = nullptr;
   decltype(&::cuMemcpyHtoD) copy_to_device = nullptr;
   decltype(&::cuMemcpyDtoH) copy_to_host = nullptr;
@@ -105,6 +108,7 @@ struct loaded_cuda_driver {
 
     complete = find("cuInit", driver.init) && find("cuDeviceGet", driver.device_get) &&
                find("cuDeviceGetAttribute", driver.device_get_attribute) &&
+               find("cuDeviceCanAccessPeer", driver.can_access_peer) &&
                find("cuDevicePrimaryCtxRetain", driver.primary_context_retain) &&
                find("cuDevicePrimaryCtxRelease", driver.primary_context_release) &&
                find("cuCtxGetCurrent", driver.context_get_current) && find("cuCtxPushCurrent", driver.context_push) &&
@@ -113,6 +117,8 @@ struct loaded_cuda_driver {
                find("cuMemRelease", driver.release) && find("cuMemAddressReserve", driver.reserve) &&
                find("cuMemAddressFree", driver.unreserve) && find("cuMemMap", driver.map) &&
                find("cuMemUnmap", driver.unmap) && find("cuMemSetAccess", driver.set_access) &&
+               find("cuMemExportToShareableHandle", driver.export_handle) &&
+               find("cuMemImportFromShareableHandle", driver.import_handle) &&
                find("cuMemGetInfo", driver.memory_info) && find("cuMemcpyHtoD", driver.copy_to_device) &&
                find("cuMemcpyDtoH", driver.copy_to_host) && find("cuEventCreate", driver.event_create) &&
                find("cuEventDestroy", driver.event_destroy) && find("cuEventRecord", driver.event_record) &&

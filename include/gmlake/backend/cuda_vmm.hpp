@@ -5,6 +5,8 @@
 /// give back. No call here waits for the device but `write` and `read`. Once the driver has shut down, at the end of
 /// the process, giving memory and addresses back succeeds without effect.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -26,12 +28,6 @@ struct cuda_vmm_options {
   sharing shareable = sharing::none;  ///< fabric needs the driver's permission (IMEX)
   bool gpu_direct_rdma = false;       ///< network cards may reach the memory; some devices can't
   granule granularity = granule::minimum;
-};
-
-/// Bytes of a device, as all its processes together left them.
-struct device_memory {
-  bytes free = 0;
-  bytes total = 0;
 };
 
 class cuda_vmm {
@@ -98,12 +94,56 @@ class cuda_vmm {
                            "cuMemUnmap");
   }
 
-  /// For this device alone.
+  /// For this device and those granted.
   [[nodiscard]] result<void> set_access(address va, bytes n, access a) noexcept {
-    CUmemAccessDesc const allowed{.location = shape_.location, .flags = flags(a)};
-    return to_result(
-        with_current([&](cuda_driver const& d) noexcept { return d.set_access(to_integer(va), n, &allowed, 1); }),
-        "cuMemSetAccess");
+    std::array<CUmemAccessDesc, most_devices> allowed{};
+    allowed[0] = {.location = shape_.location, .flags = flags(a)};
+    for (std::size_t i = 0; i < granted_; ++i) {
+      allowed[1 + i] = allowed[0];
+      allowed[1 + i].location.id = peers_[i];
+    }
+    return to_result(with_current([&](cuda_driver const& d) noexcept {
+                       return d.set_access(to_integer(va), n, allowed.data(), 1 + granted_);
+                     }),
+                     "cuMemSetAccess");
+  }
+
+  /// Access is set for `peer` too from now on; what was mapped before is not touched. Errors: `invalid_argument` (the
+  /// device can't reach this one's memory), `not_supported` (more devices than can be).
+  [[nodiscard]] result<void> grant(int peer) noexcept {
+    auto const known = std::span(peers_).first(granted_);
+    if (peer == device() || std::ranges::find(known, peer) != known.end()) return {};
+    if (granted_ + 1 == most_devices) return failure(errc::not_supported, "grant");
+    int reaches = 0;
+    CUdevice other = 0;
+    CUresult r = context_.driver().device_get(&other, peer);
+    if (r == CUDA_SUCCESS) r = context_.driver().can_access_peer(&reaches, other, context_.device());
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuDeviceCanAccessPeer");
+    if (reaches == 0) return failure(errc::invalid_argument, "grant: no peer access");
+    peers_[granted_++] = peer;
+    return {};
+  }
+
+  /// A file descriptor for the handle, the caller's to close, which another process can import. Error: the driver's,
+  /// where handles are not made shareable.
+  [[nodiscard]] result<int> export_fd(handle h) noexcept {
+    int fd = -1;
+    auto const r = with_current([&](cuda_driver const& d) noexcept {
+      return d.export_handle(&fd, to_integer(h), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    });
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuMemExportToShareableHandle");
+    return fd;
+  }
+  /// A handle of another process's memory, which lives until both have released it. The descriptor stays the caller's.
+  [[nodiscard]] result<handle> import_fd(int fd) noexcept {
+    CUmemGenericAllocationHandle h = 0;
+    // The descriptor travels in the pointer.
+    void* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
+    auto const r = with_current([&](cuda_driver const& d) noexcept {
+      return d.import_handle(&h, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    });
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuMemImportFromShareableHandle");
+    return static_cast<handle>(h);
   }
 
   /// After what is queued on the default stream. Work on streams that don't synchronise with it is the caller's to
@@ -174,12 +214,16 @@ class cuda_vmm {
     return context_.with_current(call);
   }
 
-  static constexpr int fabric_handle = 0x8;  ///< CU_MEM_HANDLE_TYPE_FABRIC, which older headers lack
+  static constexpr std::size_t most_devices = 32;  ///< of one machine
+  static constexpr int fabric_handle = 0x8;        ///< CU_MEM_HANDLE_TYPE_FABRIC, which older headers lack
 
   cuda_context context_;
   CUmemAllocationProp shape_;
   bytes granule_;
+  std::array<int, most_devices> peers_{};
+  std::size_t granted_ = 0;
 };
+static_assert(MeasuredBackend<cuda_vmm>);
 static_assert(PhysicalBackend<cuda_vmm> && CopyingBackend<cuda_vmm>);
 
 }  // namespace gmlake

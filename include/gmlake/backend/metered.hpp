@@ -53,6 +53,11 @@ class metered {
   {
     return wrapped_.read(to, va);
   }
+  [[nodiscard]] result<device_memory> memory_info() const noexcept
+    requires MeasuredBackend<B>
+  {
+    return wrapped_.memory_info();
+  }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept
     requires ClockedBackend<B>
   {

@@ -46,6 +46,18 @@ concept CopyingBackend =
       { b.read(to, va) } noexcept -> std::same_as<result<void>>;
     };
 
+/// Bytes of a device, as all its processes together left them.
+struct device_memory {
+  bytes free = 0;
+  bytes total = 0;
+};
+
+/// Refinement: the device can be asked what it has left, so that a request beyond it fails before memory was taken.
+template <class B>
+concept MeasuredBackend = PhysicalBackend<B> && requires(B const& c) {
+  { c.memory_info() } noexcept -> std::same_as<result<device_memory>>;
+};
+
 /// Refinement: the backend has a clock of its own, which its calls advance by what they would cost. Without it, calls
 /// are timed with `std::chrono::steady_clock`.
 template <class B>

@@ -7,6 +7,7 @@
 
 #include "gmlake/core/error.hpp"
 #include "gmlake/core/types.hpp"
+#include "gmlake/lake/block.hpp"
 
 namespace gmlake {
 
@@ -16,6 +17,8 @@ struct block_event {
   bytes requested = 0;
   bytes size = 0;  ///< as placed
   stream on{};     ///< whom it was handed out to; when taken back: after whose work it may be used again
+  /// The block itself while the call lasts, for observers that look at what lies beneath; none from pools without.
+  block const* placed = nullptr;
 };
 
 /// A stitch mapped, reused or unmapped.

@@ -44,6 +44,8 @@ struct stitch_snapshot {
   bytes size = 0;
   bytes requested = 0;  ///< by the block that it serves; 0 while idle
   stream owner{};
+  address block{};    ///< that it serves, within the view; none while idle
+  bytes served = 0;   ///< that block's size as placed
   bool live = false;  ///< idle ones are kept for the next request of their size; their extents may be in other use
   std::vector<extent_snapshot> extents;  ///< in the view's order; their sizes add up to `size`
 };

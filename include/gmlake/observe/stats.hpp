@@ -33,6 +33,7 @@ struct pool_stats {
   std::uint64_t stitch_hits = 0;      ///< requests served by a mapping made before
   std::uint64_t device_waits = 0;     ///< a stream was made to wait for another
   std::uint64_t host_waits = 0;       ///< the host waited for a stream
+  std::uint64_t retries = 0;          ///< requests that came to the last resorts
   std::uint64_t failures = 0;         ///< requests that ended out of memory
   driver_usage driver;
 };

@@ -55,6 +55,14 @@ class basic_pool {
     return allocate_at_last(r, block.error(), lock);
   }
 
+  /// A block at an address that this pool gave out before and has back, to restore an arrangement of blocks. The caller
+  /// answers for the order of the memory's uses. Errors: `out_of_memory` where not all of it is free or no such block
+  /// was there. Linear in what the pool holds.
+  [[nodiscard]] result<address> allocate_at(address at, request const& r) noexcept {
+    lock_type const lock(mutex_);
+    return engine_.allocate_at(at, r);
+  }
+
   /// Takes a block back, to be used again after the work queued on the stream that it was allocated for, and after
   /// that of all streams recorded. Errors: `unknown_pointer`, `double_free`.
   [[nodiscard]] result<void> deallocate(address block) noexcept {
@@ -87,6 +95,44 @@ class basic_pool {
     return engine_.trim();
   }
 
+  /// The same without waiting: what the device may still use stays.
+  [[nodiscard]] result<bytes> trim_passed() noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.trim_passed();
+  }
+
+  /// Changes whom the backend gives access to, by `change(backend)`, which returns a `result<void>`, and sets access to
+  /// everything mapped anew. Error: the backend's; then some may still lack it.
+  template <class F>
+    requires std::is_nothrow_invocable_r_v<result<void>, F, backend_type&>
+  [[nodiscard]] result<void> change_access(F&& change) noexcept {
+    std::scoped_lock const lock(mutex_);
+    if (result<void> done = std::forward<F>(change)(backend()); !done) return done;
+    return engine_.renew_access();
+  }
+
+  /// Calls `f(block const&, stream)` for every live block, with whom it was handed out to, under the lock, in no
+  /// particular order.
+  template <std::invocable<block const&, stream> F>
+  void each_live(F&& f) const {
+    std::scoped_lock const lock(mutex_);
+    engine_.live().for_each([&](block const& b) { f(b, engine_.state().space.time().name(b.on)); });
+  }
+  /// Calls `f(block const&)` for the live block at `at`, under the lock. Whether there is one.
+  template <std::invocable<block const&> F>
+  bool look_at(address at, F&& f) const {
+    std::scoped_lock const lock(mutex_);
+    block const* const b = engine_.live().find(at);
+    if (b != nullptr) std::forward<F>(f)(*b);
+    return b != nullptr;
+  }
+
+  /// From now on nothing is unmapped or released before the pool is destroyed (see `pool_options::pinned`).
+  void pin() noexcept {
+    std::scoped_lock const lock(mutex_);
+    engine_.state().options.pinned = true;
+  }
+
   /// What is held beyond a new limit stays until it is free and trimmed.
   void set_limit(bytes limit) noexcept {
     std::scoped_lock const lock(mutex_);
@@ -103,6 +149,16 @@ class basic_pool {
   [[nodiscard]] pool_stats stats() const noexcept {
     std::scoped_lock const lock(mutex_);
     return stats_of(engine_.state());
+  }
+  /// Where the memory is now.
+  [[nodiscard]] memory_account account() const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.account(0);
+  }
+  /// Bytes of chunks that are wholly free, whoever may still use them. Linear in the chunks.
+  [[nodiscard]] bytes free_chunks() const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return free_chunks_of(engine_.state());
   }
   /// Linear in what the pool holds. Throws `std::bad_alloc`.
   [[nodiscard]] pool_snapshot snapshot() const {

@@ -61,6 +61,7 @@ class engine {
     if (r.size > largest_request) return failure(errc::out_of_memory, "allocate");
     result<stream_index> const user = p_.space.enter(r.on);
     if (!user) return failure(user.error());
+    ++p_.retries;
     p_.owed.settle();
     if (result<bool> any = gather(*user); !any) return failure(any.error());
     result<block*> b = from_lake(r, *user, true);
@@ -80,6 +81,21 @@ class engine {
     return hand_out(**b, r, *user);
   }
 
+  /// A block of r.size bytes at `at`, where one was before, in the lake or on a stitch: to bring back an arrangement
+  /// that the caller has noted. It vouches for the order of the memory's uses. Errors: `out_of_memory` where not all of
+  /// it is free, or not as a block was there; `out_of_host_memory`.
+  [[nodiscard]] result<address> allocate_at(address at, request const& r) noexcept {
+    result<stream_index> const user = p_.space.enter(r.on);
+    if (!user) return failure(user.error());
+    bytes const n = size_of(r);
+    if (!live_.reserve_one()) return failure(errc::out_of_host_memory, "allocate_at");
+    result<block*> b = stitch_.reuse_at(at, *user, n);
+    if (b && *b == nullptr) b = lake_block_at(at, n);
+    if (!b) return failure(b.error());
+    if (*b == nullptr) return failure(errc::out_of_memory, "allocate_at");
+    return hand_out(**b, r, *user);
+  }
+
   /// Takes back the block at `at`: for others once `on`'s work so far is done with, and recorded uses.
   [[nodiscard]] result<void> deallocate(address at, stream const* on) noexcept {
     stream_index s = nobody;
@@ -92,7 +108,7 @@ class engine {
     if (b == nullptr) [[unlikely]]
       return failure(fate_of(at), "deallocate");
     if (on == nullptr) s = b->on;
-    p_.observer.deallocated({at, b->requested, b->size, p_.space.time().name(s)});
+    p_.observer.deallocated({at, b->requested, b->size, p_.space.time().name(s), b});
     p_.freed_since_growth += b->size;
     tick const stamp = p_.space.time().stamp(s);
     if (b->recorded != nullptr) [[unlikely]] {
@@ -135,6 +151,28 @@ class engine {
     return reclaim_.release(everything);
   }
 
+  /// As `trim`, but waits for nothing: what is not known to be done with stays.
+  [[nodiscard]] result<bytes> trim_passed() noexcept {
+    p_.owed.settle();
+    if (result<bool> news = p_.space.time().poll(); !news) return failure(news.error());
+    learn_passed();
+    if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
+    return reclaim_.release(everything);
+  }
+
+  /// Allows access to all that is mapped once more, after the backend has changed whom it means.
+  [[nodiscard]] result<void> renew_access() noexcept {
+    for (range const& r : p_.space.home().ranges()) {
+      for (chunk const* c = r.first_chunk; c != nullptr; c = c->next) {
+        if (result<void> done = p_.backend.set_access(c->home, c->size, access::read_write); !done) return done;
+      }
+    }
+    for (stitch const& s : p_.stitches.all()) {
+      if (result<void> done = p_.backend.set_access(s.begin, s.size, access::read_write); !done) return done;
+    }
+    return {};
+  }
+
   [[nodiscard]] result<void> retire(stream s) noexcept { return p_.space.time().retire(s); }
 
   [[nodiscard]] memory_account account(bytes requested) const noexcept {
@@ -166,8 +204,25 @@ class engine {
     b.requested = r.size;
     b.on = user;
     live_.insert(b.begin, b);
-    p_.observer.allocated({b.begin, r.size, b.size, r.on});
+    p_.observer.allocated({b.begin, r.size, b.size, r.on, &b});
     return b.begin;
+  }
+
+  /// [at, at + n) in the lake, if all of it is free.
+  [[nodiscard]] result<block*> lake_block_at(address at, bytes n) noexcept {
+    for (range& r : p_.space.home().ranges()) {
+      if (at < r.begin || at >= r.grown_end()) continue;
+      chunk* c = r.first_chunk;
+      while (c != nullptr && c->end() <= at) c = c->next;
+      if (c == nullptr || c->home > at || !p_.space.is_free(*c, at, n)) return nullptr;
+      if (!p_.space.home().reserve_blocks(2 + p_.space.count(*c, at, n))) {
+        return failure(errc::out_of_host_memory, "allocate_at");
+      }
+      block& b = p_.space.isolate(*c, at, n);
+      b.state = block_state::live;
+      return &b;
+    }
+    return nullptr;
   }
 
   /// A freed block's memory goes back to the lake.

@@ -88,6 +88,16 @@ class free_space {
     }
   }
 
+  /// Whether all of [begin, begin + n), which begins on chunk `c`, is free, whatever streams may still use it.
+  [[nodiscard]] static bool is_free(chunk& c, address begin, bytes n) noexcept {
+    address const end = begin + n;
+    for (block* b = &lake<Backend>::block_at(c, begin); b != nullptr; b = b->next) {
+      if (b->state != block_state::free || b->parked) return false;
+      if (b->end() >= end) return true;
+    }
+    return false;
+  }
+
   /// How many blocks [begin, begin + n) touches, from chunk `c` on.
   [[nodiscard]] static std::size_t count(chunk& c, address begin, bytes n) noexcept {
     address const end = begin + n;
@@ -217,11 +227,11 @@ class free_space {
     }
   }
 
-  /// Takes the memory of a wholly free chunk off the shelves, as one block, to be released or given back.
-  /// Precondition: two block nodes reserved and one a block on the chunk.
-  [[nodiscard]] block& isolate(chunk& c) noexcept {
+  /// Takes [begin, begin + n), all of it free, off the shelves as one block. It begins on chunk `c`.
+  /// Precondition: two block nodes reserved and one a block that it touches.
+  [[nodiscard]] block& isolate(chunk& c, address begin, bytes n) noexcept {
     block* chain = nullptr;
-    (void)take(c, c.home, c.size, &chain);
+    (void)take(c, begin, n, &chain);
     while (chain->next_taken != nullptr) {
       chain->next_taken = chain->next_taken->next_taken;
       chain->stamp = std::max(chain->stamp, chain->next->stamp);

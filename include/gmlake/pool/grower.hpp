@@ -53,7 +53,7 @@ class grower {
     if (!opened) return failure(opened.error());
     range& r = **opened;
     while (r.grown < n) {
-      result<block*> const b = p_->space.home().extend(r, std::min(size, n - r.grown));
+      result<block*> const b = shared_extend(r, std::min(size, n - r.grown));
       if (!b) {
         for (block* left = r.first; left != nullptr;) {
           block& gone = *left;
@@ -75,12 +75,26 @@ class grower {
  private:
   [[nodiscard]] bytes headroom() const noexcept {
     bytes const held = p_->space.home().reserved();
-    return p_->options.limit > held ? p_->options.limit - held : 0;
+    bytes const own = p_->options.limit > held ? p_->options.limit - held : 0;
+    return p_->options.shared != nullptr ? std::min(own, p_->options.shared->left()) : own;
+  }
+
+  /// Part of what is shared with other pools, for one chunk; given back unless it comes to be.
+  [[nodiscard]] bool take_share(bytes n) noexcept {
+    return p_->options.shared == nullptr || p_->options.shared->take(n);
+  }
+  void give_share(bytes n) noexcept {
+    if (p_->options.shared != nullptr) p_->options.shared->give(n);
   }
 
   [[nodiscard]] result<void> check(bytes missing) const noexcept {
     if (!fits_aligned(missing, p_->granule) || align_up(missing, p_->granule) > headroom()) {
       return failure(errc::out_of_memory, "limit");
+    }
+    if constexpr (MeasuredBackend<typename Config::backend>) {
+      if (missing < worth_asking) return {};
+      result<device_memory> const device = p_->backend.memory_info();
+      if (device && device->free < missing) return failure(errc::out_of_memory, "device memory");
     }
     return {};
   }
@@ -126,15 +140,28 @@ class grower {
     bytes const least = align_up(std::min(missing, size), p_->granule);
     bytes n = std::min(size, align_down(headroom(), p_->granule));
     if (n < least) return failure(errc::out_of_memory, "limit");
-    result<block*> made = place(a, t, n);
+    result<block*> made = shared_place(a, t, n);
     if (!made && made.error().code == errc::out_of_memory && least < n) {
       n = least;
-      made = place(a, t, n);
+      made = shared_place(a, t, n);
     }
     if (!made) return failure(made.error());
     p_->observer.created((*made)->begin, n);
     (void)p_->space.give_back(**made, user, 0);
     return n;
+  }
+
+  [[nodiscard]] result<block*> shared_extend(range& r, bytes n) noexcept {
+    if (!take_share(n)) return failure(errc::out_of_memory, "shared limit");
+    result<block*> made = p_->space.home().extend(r, n);
+    if (!made) give_share(n);
+    return made;
+  }
+  [[nodiscard]] result<block*> shared_place(area a, target t, bytes n) noexcept {
+    if (!take_share(n)) return failure(errc::out_of_memory, "shared limit");
+    result<block*> made = place(a, t, n);
+    if (!made) give_share(n);
+    return made;
   }
 
   [[nodiscard]] result<block*> place(area a, target t, bytes n) noexcept {
@@ -185,6 +212,9 @@ class grower {
   }
 
   static constexpr bytes small_addresses = 16_GiB;
+  /// The device is asked before memory of this size is taken piece by piece, so that a request which it can't serve
+  /// leaves it what it has. Below, what a failure leaves in the pool is no loss.
+  static constexpr bytes worth_asking = 1_GiB;
   /// Nobody means a chunk larger than this.
   static constexpr bytes largest_chunk = 1_TiB;
 

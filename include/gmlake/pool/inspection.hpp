@@ -22,8 +22,22 @@ template <PoolConfig Config>
   s.stitches_cached = p.stitches.idle().count;
   s.device_waits = p.space.time().device_waits();
   s.host_waits = p.space.time().host_waits();
+  s.retries = p.retries;
   s.driver = p.backend.usage();
   return s;
+}
+
+template <PoolConfig Config>
+[[nodiscard]] bytes free_chunks_of(pool_parts<Config> const& p) noexcept {
+  bytes sum = 0;
+  for (range const& r : p.space.home().ranges()) {
+    for (chunk const* c = r.first_chunk; c != nullptr; c = c->next) {
+      block const* b = c->first;
+      while (b != nullptr && b->state == block_state::free && b->end() < c->end()) b = b->next;
+      if (b != nullptr && b->state == block_state::free) sum += c->size;
+    }
+  }
+  return sum;
 }
 
 template <PoolConfig Config>
@@ -45,6 +59,8 @@ template <PoolConfig Config>
   for (stitch const& s : p.stitches.all()) {
     stitch_snapshot t{.begin = s.begin, .size = s.size, .live = s.serves != nullptr, .extents = {}};
     if (s.serves != nullptr) {
+      t.block = s.serves->begin;
+      t.served = s.serves->size;
       t.requested = s.serves->requested;
       t.owner = time.name(s.serves->on);
     }

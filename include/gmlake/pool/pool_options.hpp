@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "gmlake/core/types.hpp"
+#include "gmlake/pool/shared_limit.hpp"
 
 namespace gmlake {
 
@@ -14,6 +15,11 @@ struct pool_options {
   bytes small_limit = 256_KiB;
   bytes small_chunk = 2_MiB;       ///< rounded up to the granule
   bytes home_addresses = 256_GiB;  ///< reserved at a time for the chunks' homes; addresses, not memory
+  /// A limit that this pool shares with others, beside its own; it outlives the pool. Null: none.
+  shared_limit* shared = nullptr;
+  /// Whatever was mapped once stays mapped, at the same addresses, until the pool is destroyed: no stitch is evicted
+  /// and no chunk released. For memory whose addresses others have noted, such as a captured CUDA graph.
+  bool pinned = false;
 };
 
 /// How a block's memory is to be made.

@@ -36,6 +36,7 @@ struct pool_parts {
   ~pool_parts() {
     if (space.time().streams().concurrent()) (void)space.time().streams().synchronize_device();
     stitches.release_all();
+    if (options.shared != nullptr) options.shared->give(space.home().reserved());
     space.home().release_all();
     owed.settle();
   }
@@ -51,6 +52,7 @@ struct pool_parts {
   typename Config::observer observer;
   bytes granule;
   bytes freed_since_growth = 0;
+  std::uint64_t retries = 0;  ///< requests that came to the last resorts
 };
 
 }  // namespace gmlake

@@ -1,6 +1,6 @@
 #pragma once
 /// Gives memory and addresses back to the device: idle stitches over budget or in the way, and chunks that are wholly
-/// free. Only what no device work can still be using, as far as the host knows, ever leaves.
+/// free. Only what no device work can still be using, as far as the host knows, ever leaves; of a pinned pool, nothing.
 
 #include <algorithm>
 #include <optional>
@@ -19,6 +19,7 @@ class reclaimer {
   /// Unmaps idle stitches while the eviction policy names one. Those whose last use is not known to be over are left
   /// for another time.
   [[nodiscard]] result<void> keep_budget() noexcept {
+    if (p_->options.pinned) return {};
     while (stitch* const s = p_->stitches.victim()) {
       auto& time = p_->space.time();
       if (!time.all_passed(s->last_use)) {
@@ -34,6 +35,7 @@ class reclaimer {
   /// Unmaps every idle stitch whose last use is over. Returns whether there was any.
   [[nodiscard]] result<bool> evict_idle() noexcept {
     bool any = false;
+    if (p_->options.pinned) return any;
     for (auto i = p_->stitches.all().begin(); i != p_->stitches.all().end();) {
       stitch& s = *i++;
       if (s.serves != nullptr || !p_->space.time().all_passed(s.last_use)) continue;
@@ -47,6 +49,7 @@ class reclaimer {
   /// that map them; `only` those of one area. Returns the bytes released.
   [[nodiscard]] result<bytes> release(bytes wanted, std::optional<area> only = {}) noexcept {
     bytes marked = 0;
+    if (p_->options.pinned) return bytes{0};
     for (range& r : p_->space.home().ranges()) {
       if (only && r.kind != *only) continue;
       for (chunk* c = r.first_chunk; c != nullptr && marked < wanted; c = c->next) {
@@ -105,11 +108,12 @@ class reclaimer {
     }
     address const home = c.home;
     bytes const size = c.size;
-    block& b = p_->space.isolate(c);
+    block& b = p_->space.isolate(c, c.home, c.size);
     if (result<void> done = p_->space.home().vacate(b); !done) {
       (void)p_->space.give_back(b, b.on, b.stamp);
       return done;
     }
+    if (p_->options.shared != nullptr) p_->options.shared->give(size);
     p_->observer.released(home, size);
     return {};
   }

@@ -37,6 +37,22 @@ class stitcher {
     return &serve(user, *s, n);
   }
 
+  /// A block of n bytes at `at`, on the idle stitch that serves blocks there; null where there is none, or its memory
+  /// is not all free. In whatever order the memory was used.
+  [[nodiscard]] result<block*> reuse_at(address at, stream_index user, bytes n) noexcept {
+    for (stitch& s : p_->stitches.all()) {
+      if (s.begin + s.base != at || s.serves != nullptr || s.capacity() < n) continue;
+      bool const free = each_run(
+          s, n, [&](chunk& c, address begin, bytes size) noexcept { return p_->space.is_free(c, begin, size); });
+      if (!free) return nullptr;
+      if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
+      p_->stitches.wake(s);
+      p_->observer.reused({s.begin, s.size, s.count});
+      return &serve(user, s, n);
+    }
+    return nullptr;
+  }
+
   /// A block of n bytes on a new stitch of free memory, or the shortfall. Errors: the driver's, and
   /// `out_of_host_memory`; then nothing has changed.
   [[nodiscard]] result<outcome> make(stream_index user, bytes n, bytes alignment) noexcept {

@@ -114,6 +114,12 @@ class cuda_events {
     f.event = nullptr;
   }
 
+  /// Whether the stream is being captured into a graph. Its device's context must be current. False without a driver.
+  [[nodiscard]] static bool captured(stream s) noexcept {
+    auto const driver = cuda_driver::get();
+    return driver && is_captured(**driver, s);
+  }
+
   /// Events created so far: the most fences that were ever live at once.
   [[nodiscard]] std::size_t events() const noexcept { return all_.size(); }
 

@@ -6,7 +6,7 @@
 #include "format.hpp"
 #include "report_page.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 std::string bold(std::string const& text) { return "<b>" + escaped(text) + "</b>"; }
@@ -165,4 +165,4 @@ std::string render(report const& r) {
   return out + "</script></body></html>\n";
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -13,7 +13,7 @@
 #include "gmlake/observe/snapshot.hpp"
 #include "gmlake/trace/time_series.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 /// One pool over one trace. Sizes in bytes.
 struct report_run {
@@ -68,4 +68,4 @@ struct report {
 /// Bytes that a snapshot holds: how long its map is.
 [[nodiscard]] bytes mapped_length(pool_snapshot const& s) noexcept;
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -5,7 +5,7 @@
 #include "format.hpp"
 #include "report.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 /// Heights run from 0 at the top to this at the bottom: finer than any screen, coarse enough to stay short.
@@ -125,4 +125,4 @@ std::string render_chart(report_section const& s, report_run const& r, bytes top
   return out + "</figure>";
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -5,7 +5,7 @@
 #include "format.hpp"
 #include "report.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 namespace {
 
 /// The page's width in the map's units, a handful for each pixel of a large screen: nothing finer is drawn.
@@ -215,4 +215,4 @@ std::string render_map(report_run const& r, bytes width) {
          escaped(r.name) + ": memory by address at the peak\">" + drawing.strip() + stitches + "</svg></figure>";
 }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -8,7 +8,7 @@
 
 #include "gmlake/core/types.hpp"
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 [[nodiscard]] inline std::string fixed(double value, int decimals) {
   std::array<char, 64> text;
@@ -39,4 +39,4 @@ namespace gmlake::replay_tool {
 
 [[nodiscard]] inline std::string percent(double part) { return fixed(100 * part, part < 0.0995 ? 2 : 1) + "%"; }
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

@@ -1,7 +1,7 @@
 #pragma once
 /// The report's style and script, as they stand in the page.
 
-namespace gmlake::replay_tool {
+namespace gmlake::tools {
 
 inline constexpr char page_style[] = R"css(
 :root{color-scheme:light dark;--bg:#fff;--panel:#f7f8fa;--ink:#1b2330;--soft:#5d6879;--line:#dfe3e9;--live:#3a72d8;
@@ -122,4 +122,4 @@ inline constexpr char page_script[] = R"js(
 })();
 )js";
 
-}  // namespace gmlake::replay_tool
+}  // namespace gmlake::tools

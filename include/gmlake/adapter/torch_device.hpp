@@ -1,0 +1,388 @@
+#pragma once
+/// One GPU's memory for PyTorch: the main pool, the private pools of CUDA graphs and `MemPool`s, and which of them a
+/// request goes to. All share one limit.
+///
+/// While a private pool is being allocated to, a capture may be under way: nothing is recorded, asked or waited for on
+/// the device until the context ends, or its first request shows that its stream is not captured. A pool that a capture
+/// has allocated from is pinned: its addresses stay its own until it is destroyed, which is when nobody uses it and no
+/// block of it lives.
+///
+/// Thread-safe. Lock order: a pool's own lock is never held when `routes_` is taken.
+
+#include <algorithm>
+#include <atomic>
+#include <compare>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "gmlake/adapter/torch_pool.hpp"
+#include "gmlake/adapter/torch_registry.hpp"
+
+namespace gmlake {
+
+/// PyTorch's name for a private pool; the main one is {0, 0}.
+struct torch_pool_id {
+  unsigned long long first = 0;
+  unsigned long long second = 0;
+  friend auto operator<=>(torch_pool_id const&, torch_pool_id const&) = default;
+};
+
+/// What a device's runtime gives the adapter.
+struct torch_runtime {
+  using pauses = std::shared_ptr<std::atomic<int> const>;
+  using maker =
+      std::function<std::unique_ptr<torch_pool>(torch_registry::number, pool_options const&, adaptive_options const&,
+                                                pauses, std::atomic<torch_listener*> const*)>;
+  maker make;                            ///< throws on failure
+  std::function<bool(stream)> captured;  ///< whether the stream is being captured
+  bytes total = 0;                       ///< the device's memory
+};
+
+class torch_device {
+ public:
+  using filter = std::function<bool(stream)>;
+
+  /// Throws what the runtime's maker throws.
+  torch_device(int ordinal, torch_settings settings, torch_runtime runtime, torch_registry& registry)
+      : ordinal_(ordinal),
+        settings_(std::move(settings)),
+        runtime_(std::move(runtime)),
+        registry_(&registry),
+        limit_(limit_of(settings_, runtime_.total)),
+        pauses_(std::make_shared<std::atomic<int>>(0)),
+        main_(make(main_number_, 256_GiB, {})) {
+    main_->on_out_of_memory([this](memory_account const& a) { return relieve(a); });
+  }
+  torch_device(torch_device const&) = delete;
+  torch_device& operator=(torch_device const&) = delete;
+
+  [[nodiscard]] int ordinal() const noexcept { return ordinal_; }
+  [[nodiscard]] bytes total() const noexcept { return runtime_.total; }
+  [[nodiscard]] torch_pool& main() noexcept { return *main_; }
+  [[nodiscard]] shared_limit& limit() noexcept { return limit_; }
+
+  // ---- blocks
+
+  /// For work queued on `s`. Errors: as the pool's; `account.limit` is the device's.
+  [[nodiscard]] result<address> allocate(bytes n, stream s, placement where = placement::anywhere) noexcept {
+    request const r{.size = n, .on = s, .where = where};
+    if (contexts_open_.load(std::memory_order_acquire) == 0) [[likely]] {
+      result<address> block = main_->allocate(r);
+      if (block) [[likely]]
+        return served(*block);
+      return allocate_elsewhere(r, block.error());
+    }
+    return allocate_routed(r);
+  }
+
+  /// `pool` is the block's, by the registry.
+  [[nodiscard]] result<void> deallocate(torch_pool& pool, address block) noexcept {
+    result<void> done = pool.deallocate(block);
+    if (&pool != main_.get() && doomed_.load(std::memory_order_acquire) > 0) reap();
+    return done;
+  }
+
+  // ---- private pools
+
+  /// Creates the pool or adds a use to it. Throws what the maker throws.
+  void use_pool(torch_pool_id id) {
+    std::scoped_lock const lock(routes_);
+    use_pool_locked(id);
+  }
+  /// Requests whose stream `accepts` come from the pool until `end`. Adds a use. False if it is open already.
+  [[nodiscard]] bool begin(torch_pool_id id, filter accepts) {
+    std::scoped_lock const lock(routes_);
+    if (std::ranges::any_of(contexts_, [&](context const& c) { return c.id == id; })) return false;
+    contexts_.reserve(contexts_.size() + 1);
+    private_pool& p = use_pool_locked(id);
+    contexts_.push_back({&p, id, std::move(accepts), true});
+    pauses_->fetch_add(1);
+    contexts_open_.store(static_cast<int>(contexts_.size()), std::memory_order_release);
+    return true;
+  }
+  /// False if it is not open.
+  [[nodiscard]] bool end(torch_pool_id id) noexcept {
+    {
+      std::scoped_lock const lock(routes_);
+      auto const c = std::ranges::find(contexts_, id, &context::id);
+      if (c == contexts_.end()) return false;
+      if (c->pausing) pauses_->fetch_sub(1);
+      contexts_.erase(c);
+      contexts_open_.store(static_cast<int>(contexts_.size()), std::memory_order_release);
+    }
+    if (doomed_.load() > 0) reap();
+    return true;
+  }
+  /// Takes a use away; without any, the pool goes with its last block. False if there is no such use.
+  [[nodiscard]] bool release(torch_pool_id id) noexcept {
+    {
+      std::scoped_lock const lock(routes_);
+      private_pool* const p = find(id);
+      if (p == nullptr || p->uses == 0) return false;
+      if (--p->uses > 0) return true;
+      doomed_.fetch_add(1);
+    }
+    reap();
+    return true;
+  }
+  [[nodiscard]] int uses(torch_pool_id id) const noexcept {
+    std::scoped_lock const lock(routes_);
+    private_pool const* const p = find(id);
+    return p != nullptr ? p->uses : 0;
+  }
+  /// What the main pool can't serve may come from this pool. False if there is none.
+  [[nodiscard]] bool serve_on_out_of_memory(torch_pool_id id, bool on) noexcept {
+    std::scoped_lock const lock(routes_);
+    private_pool* const p = find(id);
+    if (p != nullptr) p->serves_others = on;
+    return p != nullptr;
+  }
+  /// Blocks of the pool get chunks of their own from now on. False if there is none.
+  [[nodiscard]] bool never_split(torch_pool_id id) noexcept {
+    std::scoped_lock const lock(routes_);
+    private_pool* const p = find(id);
+    if (p != nullptr) p->whole = true;
+    return p != nullptr;
+  }
+
+  /// The pool of that name, {0, 0} for the main one; null if there is none. It stays as long as it is used.
+  [[nodiscard]] torch_pool* pool(torch_pool_id id) noexcept {
+    if (id == torch_pool_id{}) return main_.get();
+    std::scoped_lock const lock(routes_);
+    private_pool* const p = find(id);
+    return p != nullptr ? p->pool.get() : nullptr;
+  }
+  /// Calls f(id, pool) for all pools, the main one first. f must not call this class.
+  template <class F>
+  void each_pool(F&& f) {
+    f(torch_pool_id{}, *main_);
+    std::scoped_lock const lock(routes_);
+    for (auto const& p : privates_) f(p->id, *p->pool);
+  }
+
+  // ---- the device's memory
+
+  /// Gives back what is free, in the main pool or a private one that is not pinned, and pools that nobody uses.
+  void trim(torch_pool_id id = {}) noexcept {
+    reap();
+    if (torch_pool* const p = pool(id)) static_cast<void>(p->trim(pauses_->load() == 0));
+  }
+  /// Another GPU is to reach this one's memory. Errors: the backend's.
+  [[nodiscard]] result<void> grant(int peer) {
+    std::scoped_lock const lock(routes_);
+    result<void> done = main_->grant(peer);
+    for (auto const& p : privates_) {
+      if (done) done = p->pool->grant(peer);
+    }
+    if (done && std::ranges::find(peers_, peer) == peers_.end()) peers_.push_back(peer);
+    return done;
+  }
+  /// Asked when the pools are out of memory, before the request fails; returns whether memory was freed.
+  void on_out_of_memory(std::function<bool(memory_account const&)> callback) {
+    std::scoped_lock const lock(routes_);
+    helpers_.push_back(std::move(callback));
+  }
+  /// Is told of everything that the device's pools do from now on, and lives as long as the process; null: nobody is.
+  void listen(torch_audience::kind k, torch_listener* l) noexcept {
+    std::scoped_lock const lock(routes_);
+    listener_.store(audience_.seat(k, l) ? &audience_ : nullptr, std::memory_order_release);
+  }
+
+  /// Where the memory of all pools is.
+  [[nodiscard]] memory_account account() {
+    memory_account sum{.limit = limit_.limit()};
+    each_pool([&](torch_pool_id, torch_pool& p) {
+      memory_account const a = p.account();
+      sum.reserved += a.reserved;
+      sum.live += a.live;
+      sum.free += a.free;
+      sum.largest_contiguous = std::max(sum.largest_contiguous, a.largest_contiguous);
+    });
+    return sum;
+  }
+
+  [[nodiscard]] bool paused() const noexcept { return pauses_->load() > 0; }
+
+ private:
+  struct private_pool {
+    torch_pool_id id;
+    torch_registry::number number = torch_registry::none;
+    std::unique_ptr<torch_pool> pool;
+    int uses = 0;
+    bool captured = false;       ///< and so pinned
+    bool serves_others = false;  ///< when the main pool is out of memory
+    bool whole = false;          ///< blocks on chunks of their own
+  };
+  struct context {
+    private_pool* pool;
+    torch_pool_id id;
+    filter accepts;
+    bool pausing;  ///< as long as it may be a capture
+  };
+  /// Private pools are many and mostly small: fine chunks, and few addresses each.
+  static constexpr adaptive_options private_chunks{.smallest = 4_MiB};
+  static constexpr bytes private_addresses = 16_GiB;
+
+  [[nodiscard]] static bytes limit_of(torch_settings const& s, bytes total) noexcept {
+    if (s.limit_fraction) return static_cast<bytes>(*s.limit_fraction * static_cast<double>(total));
+    return std::min(s.limit.value_or(total), total);
+  }
+
+  [[nodiscard]] std::unique_ptr<torch_pool> make(torch_registry::number& number, bytes addresses,
+                                                 adaptive_options chunks) {
+    number = registry_->reserve(*this);
+    if (number == torch_registry::none) throw std::bad_alloc();
+    pool_options options{.home_addresses = addresses, .shared = &limit_};
+    if (settings_.small) options.small_limit = *settings_.small;
+    if (settings_.chunk) chunks = adaptive_options::fixed(*settings_.chunk);
+    try {
+      std::unique_ptr<torch_pool> made = runtime_.make(number, options, chunks, pauses_, &listener_);
+      for (int const peer : peers_) static_cast<void>(made->grant(peer));
+      registry_->enter(number, *made);
+      return made;
+    } catch (...) {
+      registry_->forget(number);
+      throw;
+    }
+  }
+
+  [[nodiscard]] private_pool* find(torch_pool_id id) const noexcept {
+    auto const p = std::ranges::find_if(privates_, [&](auto const& q) { return q->id == id; });
+    return p != privates_.end() ? p->get() : nullptr;
+  }
+
+  private_pool& use_pool_locked(torch_pool_id id) {
+    if (private_pool* const known = find(id)) {
+      if (known->uses++ == 0) doomed_.fetch_sub(1);
+      return *known;
+    }
+    auto fresh = std::make_unique<private_pool>();
+    fresh->id = id;
+    fresh->uses = 1;
+    privates_.reserve(privates_.size() + 1);
+    fresh->pool = make(fresh->number, private_addresses, private_chunks);
+    fresh->pool->on_out_of_memory([this](memory_account const&) {
+      reap();
+      result<bytes> const freed = main_->trim(!paused());
+      return freed && *freed > 0;
+    });
+    privates_.push_back(std::move(fresh));
+    return *privates_.back();
+  }
+
+  [[gnu::cold]] result<address> allocate_routed(request r) noexcept {
+    private_pool* chosen = nullptr;
+    {
+      std::scoped_lock const lock(routes_);
+      for (auto c = contexts_.rbegin(); c != contexts_.rend() && chosen == nullptr; ++c) {
+        if (!c->accepts(r.on)) continue;
+        chosen = c->pool;
+        if (chosen->whole) r.where = placement::own_chunks;
+        if (runtime_.captured(r.on)) {
+          if (!std::exchange(chosen->captured, true)) chosen->pool->pin();
+        } else if (std::exchange(c->pausing, false)) {
+          pauses_->fetch_sub(1);
+        }
+      }
+      if (chosen != nullptr) ++chosen->uses;
+    }
+    if (chosen != nullptr) return allocate_from(*chosen, r);
+    result<address> block = main_->allocate(r);
+    if (block) return served(*block);
+    return allocate_elsewhere(r, block.error());
+  }
+
+  [[nodiscard]] address served(address block) noexcept {
+    if (torch_listener* const l = listener_.load(std::memory_order_acquire)) [[unlikely]]
+      l->served(*this);
+    return block;
+  }
+
+  /// From the private pools that are there for that.
+  [[gnu::cold]] result<address> allocate_elsewhere(request const& r, error const& e) noexcept {
+    if (e.code != errc::out_of_memory) return failure(e);
+    for (std::size_t i = 0;; ++i) {
+      private_pool* spare = nullptr;
+      {
+        std::scoped_lock const lock(routes_);
+        while (i < privates_.size() && (!privates_[i]->serves_others || privates_[i]->uses == 0)) ++i;
+        if (i >= privates_.size()) return failure(e);
+        spare = privates_[i].get();
+        ++spare->uses;
+      }
+      if (result<address> block = allocate_from(*spare, r)) return block;
+    }
+  }
+
+  /// A use of the pool was added for this request, so that it stays; it is taken away again.
+  [[nodiscard]] result<address> allocate_from(private_pool& p, request const& r) noexcept {
+    result<address> block = p.pool->allocate(r);
+    static_cast<void>(release(p.id));
+    if (block) return served(*block);
+    return block;
+  }
+
+  /// The main pool is out of memory.
+  [[nodiscard]] bool relieve(memory_account const& account) {
+    bool freed = reap();
+    std::vector<std::function<bool(memory_account const&)>> asked;
+    {
+      std::scoped_lock const lock(routes_);
+      asked = helpers_;
+    }
+    for (auto const& helper : asked) freed = helper(account) || freed;
+    return freed;
+  }
+
+  /// Destroys the pools that nobody uses and that hold no live block. Whether there were any.
+  bool reap() noexcept {
+    std::vector<std::unique_ptr<private_pool>> gone;
+    {
+      std::scoped_lock const lock(routes_);
+      if (doomed_.load() == 0 || paused()) return false;
+      for (auto i = privates_.begin(); i != privates_.end();) {
+        pool_stats const s = (*i)->pool->stats();
+        if ((*i)->uses > 0 || s.allocations != s.deallocations) {
+          ++i;
+          continue;
+        }
+        try {
+          gone.push_back(std::move(*i));
+        } catch (std::bad_alloc const&) {
+          return false;
+        }
+        registry_->leave(gone.back()->number);
+        i = privates_.erase(i);
+        doomed_.fetch_sub(1);
+      }
+    }
+    for (auto& p : gone) {
+      p->pool.reset();  // waits for the device
+      registry_->forget(p->number);
+    }
+    return !gone.empty();
+  }
+
+  int ordinal_;
+  torch_settings settings_;
+  torch_runtime runtime_;
+  torch_registry* registry_;
+  shared_limit limit_;
+  std::shared_ptr<std::atomic<int>> pauses_;
+  torch_audience audience_;
+  std::atomic<torch_listener*> listener_{nullptr};  ///< the audience, if there is any
+  std::atomic<int> contexts_open_{0};
+  std::atomic<int> doomed_{0};  ///< private pools that nobody uses
+  mutable std::mutex routes_;
+  std::vector<context> contexts_;
+  std::vector<std::unique_ptr<private_pool>> privates_;
+  std::vector<int> peers_;
+  std::vector<std::function<bool(memory_account const&)>> helpers_;
+  torch_registry::number main_number_ = torch_registry::none;
+  std::unique_ptr<torch_pool> main_;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,167 @@
+#pragma once
+/// What PyTorch's memory viewer shows: the history of allocations and of memory mapped, with the callers' contexts, and
+/// those of the blocks that live.
+///
+/// Memory appears where the viewer's user sees it: a chunk at its home, and while a stitch serves a block, at the
+/// stitch and not at home. So what is mapped adds up to what is reserved. A free is entered before the pool has the
+/// block back and an allocation after the pool has given it out, so entries for one address are in their true order.
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/util/ApproximateClock.h>
+
+#include "gmlake/adapter/torch_device.hpp"
+
+namespace gmlake {
+
+/// One device's. Its `torch_listener` part is called under a pool's lock.
+class torch_history final : public torch_listener {
+ public:
+  using entry = c10::CachingDeviceAllocator::TraceEntry;
+  using context = std::shared_ptr<c10::GatheredContext>;
+  using level = c10::CachingDeviceAllocator::RecordContext;
+  using tracker = c10::CachingDeviceAllocator::AllocatorTraceTracker;
+
+  struct options {
+    bool enabled = false;
+    c10::CachingDeviceAllocator::CreateContextFn recorder = nullptr;
+    std::size_t most = 1;
+    level when = level::NEVER;
+    std::unordered_set<int> skipped;  ///< actions
+  };
+
+  explicit torch_history(c10::DeviceIndex device) noexcept : device_(device) {}
+
+  [[nodiscard]] c10::DeviceIndex device() const noexcept { return device_; }
+  /// Whether anybody wants to know of events. The only thing that is asked while nobody does.
+  [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
+
+  void configure(options const& o, bool clear) {
+    std::scoped_lock const lock(mutex_);
+    options_ = o;
+    when_.store(o.enabled ? o.when : level::NEVER);
+    if (clear || !o.enabled) {
+      entries_.clear();
+      next_ = 0;
+    }
+    if (!o.enabled) contexts_.clear();
+    update();
+  }
+  void track(tracker t) {
+    std::scoped_lock const lock(mutex_);
+    trackers_.push_back(std::move(t));
+    update();
+  }
+  [[nodiscard]] bool recording() const {
+    std::scoped_lock const lock(mutex_);
+    return options_.enabled;
+  }
+
+  /// The caller's context, if it is wanted for that much. To be called with no lock held: it may need Python's.
+  [[nodiscard]] context gather(level wanted) const {
+    if (when_.load() < wanted) return nullptr;
+    return options_.recorder();
+  }
+
+  void append(entry::Action what, std::size_t at, std::size_t n, void* on, c10::MempoolId_t pool, context c = nullptr) {
+    std::scoped_lock const lock(mutex_);
+    if (what == entry::ALLOC && when_.load() >= level::STATE) contexts_[at] = c;
+    if (what == entry::FREE_REQUESTED) contexts_.erase(at);
+    bool const keeps = what == entry::ALLOC ? when_.load() >= level::ALLOC : true;
+    entry e(what, device_, at, n, on, pool, c10::getApproximateTime(), keeps ? std::move(c) : nullptr,
+            compile_context(), metadata_);
+    for (tracker const& t : trackers_) t(e);
+    if (!options_.enabled || options_.skipped.contains(static_cast<int>(what))) return;
+    if (entries_.size() < options_.most) {
+      entries_.push_back(std::move(e));
+      return;
+    }
+    entries_[next_++ % entries_.size()] = std::move(e);
+  }
+
+  /// The context of the live block at `at`.
+  [[nodiscard]] context context_of(std::size_t at) const {
+    std::scoped_lock const lock(mutex_);
+    auto const found = contexts_.find(at);
+    return found != contexts_.end() ? found->second : nullptr;
+  }
+  /// Oldest first.
+  [[nodiscard]] std::vector<entry> entries() const {
+    std::scoped_lock const lock(mutex_);
+    std::vector<entry> all;
+    all.reserve(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) all.push_back(entries_[(next_ + i) % entries_.size()]);
+    return all;
+  }
+
+  /// This thread's, for its entries. @{
+  static void push_compile_context(std::string const& name) { compile_contexts().push_back(name); }
+  static void pop_compile_context() {
+    if (!compile_contexts().empty()) compile_contexts().pop_back();
+  }
+  /// @}
+  void set_metadata(std::string const& text) {
+    std::scoped_lock const lock(mutex_);
+    metadata_ = text;
+  }
+  [[nodiscard]] std::string metadata() const {
+    std::scoped_lock const lock(mutex_);
+    return metadata_;
+  }
+
+  // ---- listening: memory that moves
+
+  void allocated(block_event const& b) noexcept override { move(b, entry::SEGMENT_UNMAP, entry::SEGMENT_MAP); }
+  void deallocated(block_event const& b) noexcept override { move(b, entry::SEGMENT_MAP, entry::SEGMENT_UNMAP); }
+  void created(address home, bytes n) noexcept override { enter(entry::SEGMENT_MAP, home, n, stream{}); }
+  void released(address home, bytes n) noexcept override { enter(entry::SEGMENT_UNMAP, home, n, stream{}); }
+
+ private:
+  void update() { active_.store(options_.enabled || !trackers_.empty(), std::memory_order_release); }
+
+  [[nodiscard]] static std::vector<std::string>& compile_contexts() {
+    static thread_local std::vector<std::string> all;
+    return all;
+  }
+  [[nodiscard]] static std::string compile_context() {
+    return compile_contexts().empty() ? std::string() : compile_contexts().back();
+  }
+
+  /// A stitch's memory is at home, or at the stitch.
+  void move(block_event const& b, entry::Action at_home, entry::Action at_stitch) noexcept {
+    if (b.placed == nullptr || b.placed->view == nullptr) return;
+    if (at_stitch == entry::SEGMENT_UNMAP) enter(at_stitch, b.at, b.size, b.on);
+    for (block const* t = b.placed->next_taken; t != nullptr; t = t->next_taken) {
+      enter(at_home, t->begin, t->size, b.on);
+    }
+    if (at_stitch == entry::SEGMENT_MAP) enter(at_stitch, b.at, b.size, b.on);
+  }
+
+  void enter(entry::Action what, address at, bytes n, stream on) noexcept {
+    if (!active()) return;
+    try {
+      append(what, to_integer(at), n, reinterpret_cast<void*>(to_integer(on)), {0, 0});
+    } catch (std::bad_alloc const&) {
+      // History may have holes; memory may not.
+    }
+  }
+
+  c10::DeviceIndex device_;
+  mutable std::mutex mutex_;
+  options options_;
+  std::atomic<bool> active_{false};
+  std::atomic<level> when_{level::NEVER};
+  std::vector<tracker> trackers_;
+  std::vector<entry> entries_;
+  std::size_t next_ = 0;  ///< where the oldest entry is, once there are as many as may be
+  std::unordered_map<std::size_t, context> contexts_;
+  std::string metadata_;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,196 @@
+#pragma once
+/// One of a device's pools as the adapter sees it, whichever preset it is made of.
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gmlake/adapter/torch_counts.hpp"
+#include "gmlake/adapter/torch_settings.hpp"
+#include "gmlake/pool/presets/gmlake.hpp"
+#include "gmlake/pool/presets/lake.hpp"
+
+namespace gmlake {
+
+/// The physical memory beneath a block: whole chunks side by side, in the block's order.
+struct torch_pieces {
+  struct piece {
+    handle memory{};
+    address home{};
+    bytes size = 0;
+  };
+  std::vector<piece> chunks;
+  bytes offset = 0;  ///< of the block's first byte in the first chunk
+};
+
+class torch_pool {
+ public:
+  virtual ~torch_pool() = default;
+
+  [[nodiscard]] virtual result<address> allocate(request const& r) noexcept = 0;
+  [[nodiscard]] virtual result<address> allocate_at(address at, request const& r) noexcept = 0;
+  [[nodiscard]] virtual result<void> deallocate(address block) noexcept = 0;
+  [[nodiscard]] virtual result<void> record_stream(address block, stream on) noexcept = 0;
+  [[nodiscard]] virtual result<void> retire_stream(stream gone) noexcept = 0;
+  /// After waiting on the host, or without.
+  [[nodiscard]] virtual result<bytes> trim(bool wait) noexcept = 0;
+  virtual void pin() noexcept = 0;
+  virtual void on_out_of_memory(out_of_memory_callback callback) = 0;
+  [[nodiscard]] virtual result<void> grant(int peer) noexcept = 0;
+
+  /// Bytes of chunks that are wholly free. Linear in the chunks.
+  [[nodiscard]] virtual bytes free_chunks() const noexcept = 0;
+  [[nodiscard]] virtual memory_account account() const noexcept = 0;
+  [[nodiscard]] virtual pool_stats stats() const noexcept = 0;
+  [[nodiscard]] virtual pool_snapshot snapshot() const = 0;
+  [[nodiscard]] virtual char const* validate() const noexcept = 0;
+  virtual void each_live(std::function<void(block const&, stream)> const& f) const = 0;
+  /// Whether there is a live block at `at`, for which f was called.
+  virtual bool look_at(address at, std::function<void(block const&)> const& f) const = 0;
+  /// PyTorch's figures, and their resets.
+  [[nodiscard]] virtual torch_lines lines() = 0;
+  virtual void reset_peaks() noexcept = 0;
+  virtual void reset_totals() noexcept = 0;
+  /// A descriptor of a chunk's handle, the caller's to close. Error: `not_supported` where handles can't be shared.
+  [[nodiscard]] virtual result<int> export_fd(handle h) noexcept = 0;
+};
+
+/// The memory beneath a live block. Throws `std::bad_alloc`.
+[[nodiscard]] inline torch_pieces pieces_of(block const& b) {
+  torch_pieces all;
+  if (b.view != nullptr) {
+    stitch const& s = *b.view;
+    all.offset = s.base;
+    bytes covered = 0;
+    for (std::size_t i = 0; i < s.count && covered < s.base + b.size; ++i) {
+      all.chunks.push_back({s.chunks[i]->memory, s.chunks[i]->home, s.chunks[i]->size});
+      covered += s.chunks[i]->size;
+    }
+    return all;
+  }
+  all.offset = b.begin - b.first_chunk->home;
+  for (chunk const* c = b.first_chunk; c != nullptr && c->home < b.end(); c = c->next) {
+    all.chunks.push_back({c->memory, c->home, c->size});
+  }
+  return all;
+}
+
+/// A stitch policy with what GMLake's variables say on top: never, only from a size on, only once growth has failed.
+template <StitchPolicy Inner>
+class limited_stitch {
+ public:
+  limited_stitch() noexcept = default;
+  explicit limited_stitch(torch_settings const& s) noexcept
+      : on_(s.stitch), least_(s.frag_limit.value_or(0)), reuse_(s.reuse_limit), level_(s.defrag_level.value_or(0)) {}
+
+  [[nodiscard]] bool stitches(bytes n, bool growth_failed) const noexcept {
+    return on_ && n >= least_ && (level_ == 0 || growth_failed) && inner_.stitches(n, growth_failed);
+  }
+  [[nodiscard]] bool reuses(bytes capacity, bytes n) const noexcept {
+    if (reuse_) return static_cast<double>(capacity) <= static_cast<double>(n) * *reuse_;
+    return inner_.reuses(capacity, n);
+  }
+  [[nodiscard]] stitch_choice choose(stitch_candidates from, bytes n, std::span<extent> out) const noexcept {
+    return inner_.choose(from, n, out);
+  }
+
+ private:
+  Inner inner_;
+  bool on_ = true;
+  bytes least_ = 0;
+  std::optional<double> reuse_;
+  int level_ = 0;
+};
+static_assert(StitchPolicy<limited_stitch<largest_first>>);
+
+/// Waits as `wait_before_growing` does, or never.
+class optional_wait {
+ public:
+  explicit optional_wait(bool on = true) noexcept : on_(on) {}
+  [[nodiscard]] bool before_stitching() const noexcept { return on_ && wait_before_growing{}.before_stitching(); }
+  [[nodiscard]] bool before_growing() const noexcept { return on_ && wait_before_growing{}.before_growing(); }
+
+ private:
+  bool on_;
+};
+static_assert(WaitPolicy<optional_wait>);
+
+template <PoolConfig Config>
+class torch_pool_of final : public torch_pool {
+ public:
+  template <class... Parts>
+  explicit torch_pool_of(Parts&&... parts) : pool_(std::forward<Parts>(parts)...) {}
+
+  result<address> allocate(request const& r) noexcept override { return pool_.allocate(r); }
+  result<address> allocate_at(address at, request const& r) noexcept override { return pool_.allocate_at(at, r); }
+  result<void> deallocate(address block) noexcept override { return pool_.deallocate(block); }
+  result<void> record_stream(address block, stream on) noexcept override { return pool_.record_stream(block, on); }
+  result<void> retire_stream(stream gone) noexcept override { return pool_.retire_stream(gone); }
+  result<bytes> trim(bool wait) noexcept override { return wait ? pool_.trim() : pool_.trim_passed(); }
+  void pin() noexcept override { pool_.pin(); }
+  void on_out_of_memory(out_of_memory_callback callback) override { pool_.on_out_of_memory(std::move(callback)); }
+  result<void> grant(int peer) noexcept override {
+    if constexpr (requires(typename Config::backend& b) { b.wrapped().grant(peer); }) {
+      return pool_.change_access([peer](auto& backend) noexcept { return backend.wrapped().grant(peer); });
+    } else {
+      return failure(errc::not_supported, "grant");
+    }
+  }
+
+  bytes free_chunks() const noexcept override { return pool_.free_chunks(); }
+  memory_account account() const noexcept override { return pool_.account(); }
+  pool_stats stats() const noexcept override { return pool_.stats(); }
+  pool_snapshot snapshot() const override { return pool_.snapshot(); }
+  char const* validate() const noexcept override { return pool_.validate(); }
+  void each_live(std::function<void(block const&, stream)> const& f) const override { pool_.each_live(f); }
+  bool look_at(address at, std::function<void(block const&)> const& f) const override { return pool_.look_at(at, f); }
+  torch_lines lines() override {
+    return pool_.observe([](torch_observer& o) { return o.lines(); });
+  }
+  void reset_peaks() noexcept override {
+    pool_.observe([](torch_observer& o) { o.reset_peaks(); });
+  }
+  void reset_totals() noexcept override {
+    pool_.observe([](torch_observer& o) { o.reset_totals(); });
+  }
+  result<int> export_fd(handle h) noexcept override {
+    if constexpr (requires(typename Config::backend& b) { b.wrapped().export_fd(h); }) {
+      return pool_.backend().wrapped().export_fd(h);
+    } else {
+      return failure(errc::not_supported, "export_fd");
+    }
+  }
+
+ private:
+  basic_pool<Config> pool_;
+};
+
+/// A pool of the preset that the settings name. Throws `std::bad_alloc`.
+template <PhysicalBackend Backend, StreamPolicy Streams>
+[[nodiscard]] std::unique_ptr<torch_pool> make_torch_pool(torch_settings const& s, Backend backend, Streams streams,
+                                                          pool_options const& options, adaptive_options const& chunks,
+                                                          std::atomic<torch_listener*> const* listener) {
+  torch_observer const observer(listener, options.small_limit, options.small_chunk);
+  lru_options idle;
+  if (s.idle_stitches) idle.stitches = *s.idle_stitches;
+  if (s.preset == torch_settings::preset_kind::gmlake) {
+    using base = gmlake_config<Backend, Streams>;
+    using config =
+        typename base::template with_observer<torch_observer>::template with_stitch<limited_stitch<gmlake_limits>>;
+    return std::make_unique<torch_pool_of<config>>(
+        std::move(backend), std::move(streams), options,
+        pool_policies<config>{.stitch = limited_stitch<gmlake_limits>(s), .evict = lru(idle), .observer = observer});
+  }
+  using base = lake_config<Backend, Streams>;
+  using config = typename base::template with_observer<torch_observer>::template with_stitch<
+      limited_stitch<largest_first>>::template with_wait<optional_wait>;
+  return std::make_unique<torch_pool_of<config>>(std::move(backend), std::move(streams), options,
+                                                 pool_policies<config>{.wait = optional_wait(s.wait),
+                                                                       .growth = adaptive_chunks(chunks),
+                                                                       .stitch = limited_stitch<largest_first>(s),
+                                                                       .evict = lru(idle),
+                                                                       .observer = observer});
+}
+
+}  // namespace gmlake

@@ -1,0 +1,251 @@
+#pragma once
+/// The process's CUDA devices under PyTorch: their settings, opened when first used, and everything that the adapters
+/// of both levels do alike.
+///
+/// It is made when its library is loaded, and never destroyed: tensors may outlive every destructor, and when the
+/// process ends the driver takes all. In a forked child, where CUDA does not work, nothing touches the driver and
+/// blocks are just forgotten.
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "gmlake/adapter/claimed.hpp"
+#include "gmlake/adapter/torch_device.hpp"
+#include "gmlake/adapter/torch_recording.hpp"
+#include "gmlake/backend/cuda_vmm.hpp"
+#include "gmlake/stream/cuda_events.hpp"
+#include "gmlake/stream/pausable.hpp"
+
+namespace gmlake {
+
+/// What can't be expressed as a result in the frameworks' interfaces.
+class torch_failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An error in words, for users.
+[[nodiscard]] inline std::string describe(error const& e) {
+  std::string out = std::string("gmlake: ") + to_string(e.code) + " in " + e.call;
+  return e.native != 0 ? out + " (code " + std::to_string(e.native) + ")" : out;
+}
+
+[[nodiscard]] inline std::string in_mebibytes(bytes n) {
+  bytes const tenths = (n >> 10) * 10 >> 10;
+  return std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " MiB";
+}
+
+class torch_process {
+ public:
+  static constexpr int most_devices = 64;
+
+  [[nodiscard]] static torch_process& get() noexcept { return *one_; }
+
+  // ---- settings
+
+  /// `key=value` lines over the environment's. Returns what is wrong, or nothing.
+  [[nodiscard]] std::string configure(std::string_view text) {
+    std::scoped_lock const lock(opening_);
+    torch_settings_reader fresh;
+    if (std::string wrong = fresh.read_environment(environ); !wrong.empty()) return wrong;
+    while (!text.empty()) {
+      std::string_view const line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(text.size(), line.size() + 1));
+      if (line.empty()) continue;
+      std::size_t const equals = line.find('=');
+      if (equals == std::string_view::npos) return "gmlake: '" + std::string(line) + "' is no key=value";
+      std::string wrong = fresh.set(line.substr(0, equals), line.substr(equals + 1));
+      if (!wrong.empty()) return wrong;
+    }
+    for (auto const& d : devices_) {
+      if (d.load() != nullptr && fresh.text() != settings_.text()) {
+        return "gmlake: memory has been allocated already; settings can't be changed any more";
+      }
+    }
+    settings_ = std::move(fresh);
+    configured_ = true;
+    return {};
+  }
+  [[nodiscard]] std::string settings_text() {
+    std::scoped_lock const lock(opening_);
+    return settings_.text();
+  }
+  [[nodiscard]] std::string notes() {
+    std::scoped_lock const lock(opening_);
+    std::string all;
+    for (std::string const& n : settings_.notes()) (all += n) += '\n';
+    return all;
+  }
+
+  // ---- devices
+
+  /// The device, opened at its first mention. Throws `torch_failure` and `std::bad_alloc`.
+  [[nodiscard]] torch_device& device(int ordinal) {
+    if (ordinal >= 0 && ordinal < most_devices) {
+      if (torch_device* const d = devices_[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire)) {
+        return *d;
+      }
+    }
+    return open(ordinal);
+  }
+  /// The device if it has been used; null otherwise.
+  [[nodiscard]] torch_device* opened(int ordinal) const noexcept {
+    return ordinal >= 0 && ordinal < most_devices
+               ? devices_[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire)
+               : nullptr;
+  }
+  template <class F>
+  void each_device(F&& f) {
+    for (auto const& d : devices_) {
+      if (torch_device* const open = d.load(std::memory_order_acquire)) f(*open);
+    }
+  }
+  [[nodiscard]] int device_count() const noexcept {
+    int count = 0;
+    for (int i = 0; i < most_devices; ++i) count = opened(i) != nullptr ? i + 1 : count;
+    return count;
+  }
+
+  // ---- blocks
+
+  /// Whether this is a forked child of the process that has the GPU.
+  [[nodiscard]] bool forked() const noexcept { return forked_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] torch_registry::owner owner(void const* p) const noexcept { return registry_.find(to_address(p)); }
+
+  [[nodiscard]] result<void> deallocate(void* p) noexcept {
+    if (forked()) return {};
+    torch_registry::owner const o = owner(p);
+    if (o.pool == nullptr) return failure(errc::unknown_pointer, "deallocate");
+    return o.device->deallocate(*o.pool, to_address(p));
+  }
+  [[nodiscard]] result<void> record_stream(void* p, stream on) noexcept {
+    if (forked()) return {};
+    torch_registry::owner const o = owner(p);
+    if (o.pool == nullptr) return failure(errc::unknown_pointer, "record_stream");
+    return o.pool->record_stream(to_address(p), on);
+  }
+
+  /// How this thread's blocks are to be made from now on.
+  [[nodiscard]] static placement& where() noexcept { return where_; }
+
+  /// Why there is no memory, as PyTorch says it, with the pool's account.
+  [[nodiscard]] static std::string out_of_memory_text(torch_device& d, bytes n, error const& e) {
+    memory_account const& a = e.account;
+    bytes const total = d.total();
+    std::string text = "CUDA out of memory. Tried to allocate " + in_mebibytes(n) + ". GPU " +
+                       std::to_string(d.ordinal()) + " has a total capacity of " + in_mebibytes(total) +
+                       " and gmlake may use " + in_mebibytes(std::min(total, d.limit().limit())) +
+                       " of it (limit). It has reserved " + in_mebibytes(d.limit().held()) +
+                       "; in the pool that was asked " + in_mebibytes(a.live) + " of " + in_mebibytes(a.reserved) +
+                       " are live and " + in_mebibytes(a.free) + " free, at most " +
+                       in_mebibytes(a.largest_contiguous) + " side by side. ";
+    text += a.fragmented() ? "Enough is free, but other streams still use it or it can't be stitched ("
+                           : "Memory is exhausted (";
+    return text + e.call + (e.native != 0 ? ", code " + std::to_string(e.native) : std::string{}) +
+           "). Idle stitches were evicted, free chunks released and all streams waited for before this.";
+  }
+
+  // ---- looking inside
+
+  /// Recording begins, on open devices and those to come. Throws `std::bad_alloc`.
+  void record() {
+    std::scoped_lock const lock(opening_);
+    recording_ = true;
+    each_device([this](torch_device& d) { start_recording(d); });
+  }
+  void stop_recording() noexcept {
+    std::scoped_lock const lock(opening_);
+    recording_ = false;
+    each_device([](torch_device& d) { d.listen(torch_audience::recording, nullptr); });
+  }
+  void mark(std::string_view label) {
+    for (auto const& r : recordings_) {
+      if (torch_recording* const one = r.load(std::memory_order_acquire)) one->mark(label);
+    }
+  }
+  /// Null where nothing was recorded.
+  [[nodiscard]] torch_recording* recording(int ordinal) const noexcept {
+    return ordinal >= 0 && ordinal < most_devices
+               ? recordings_[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire)
+               : nullptr;
+  }
+
+ private:
+  torch_process() {
+    ::pthread_atfork(nullptr, nullptr, [] { get().forked_.store(true); });
+  }
+
+  [[gnu::cold]] torch_device& open(int ordinal) {
+    if (forked()) throw torch_failure("gmlake: CUDA can't be used in a forked process; use the 'spawn' start method");
+    if (ordinal < 0 || ordinal >= most_devices) {
+      throw torch_failure("gmlake: there is no device " + std::to_string(ordinal));
+    }
+    std::scoped_lock const lock(opening_);
+    std::size_t const i = static_cast<std::size_t>(ordinal);
+    if (torch_device* const d = devices_[i].load()) return *d;
+    if (!configured_) {
+      std::string const wrong = settings_.read_environment(environ);
+      if (!wrong.empty()) throw torch_failure(wrong);
+      configured_ = true;
+    }
+    auto opened = std::make_unique<torch_device>(ordinal, settings_.settings(), runtime(ordinal), registry_);
+    if (recording_) start_recording(*opened);
+    devices_[i].store(opened.get(), std::memory_order_release);
+    return *opened.release();
+  }
+
+  /// Precondition: `opening_` is held.
+  void start_recording(torch_device& d) {
+    auto& slot = recordings_[static_cast<std::size_t>(d.ordinal())];
+    if (slot.load() == nullptr) slot.store(new torch_recording, std::memory_order_release);
+    d.listen(torch_audience::recording, nullptr);
+    slot.load()->start(d);
+  }
+
+  [[nodiscard]] torch_runtime runtime(int ordinal) {
+    cuda_vmm_options options{.device = ordinal,
+                             .shareable = cuda_vmm_options::sharing::posix_fd,
+                             .gpu_direct_rdma = settings_.settings().rdma};
+    auto probe = cuda_vmm::open(options);
+    if (!probe) throw torch_failure(describe(probe.error()));
+    result<device_memory> const memory = probe->memory_info();
+    if (!memory) throw torch_failure(describe(memory.error()));
+    torch_runtime made;
+    made.total = memory->total;
+    made.make = [this, options](torch_registry::number n, pool_options const& p, adaptive_options const& chunks,
+                                torch_runtime::pauses pauses, std::atomic<torch_listener*> const* listener) {
+      auto memory_of = cuda_vmm::open(options);
+      if (!memory_of) throw torch_failure(describe(memory_of.error()));
+      auto events = cuda_events::open({.device = options.device});
+      if (!events) throw torch_failure(describe(events.error()));
+      return make_torch_pool(settings_.settings(), claimed<cuda_vmm>(std::move(*memory_of), registry_.owners(), n),
+                             pausable<cuda_events>(std::move(*events), std::move(pauses)), p, chunks, listener);
+    };
+    made.captured = [](stream s) { return cuda_events::captured(s); };
+    return made;
+  }
+
+  std::mutex opening_;
+  torch_settings_reader settings_;
+  bool configured_ = false;
+  bool recording_ = false;
+  torch_registry registry_;
+  std::array<std::atomic<torch_device*>, most_devices> devices_{};
+  std::array<std::atomic<torch_recording*>, most_devices> recordings_{};
+  std::atomic<bool> forked_{false};
+
+  static torch_process* const one_;
+  // Without the look-up that a shared library's thread-local variables take: it is on the way of every request.
+  [[gnu::tls_model("initial-exec")]] static inline thread_local placement where_ = placement::anywhere;
+};
+inline torch_process* const torch_process::one_ = new torch_process;
+
+}  // namespace gmlake

@@ -1,0 +1,272 @@
+#pragma once
+/// What a PyTorch user can set, by keyword or in the environment, and what each key means. A key that nobody knows and
+/// a value that makes no sense are errors that list what there is.
+///
+/// | key | environment | value |
+/// | --- | --- | --- |
+/// | `preset` | `GMLAKE_PRESET` | `lake` (default) or `gmlake` |
+/// | `limit` | `GMLAKE_LIMIT` | memory a device at most: `30GiB`, or `90%` of it |
+/// | `chunk` | `GMLAKE_CHUNK` | size of all chunks; `adaptive` (default) |
+/// | `small` | `GMLAKE_SMALL` | requests up to this size get chunks apart: `256KiB` |
+/// | `wait` | `GMLAKE_WAIT` | `1`: streams wait for each other rather than that memory grows (default); `0` |
+/// | `rdma` | `GMLAKE_RDMA` | `1`: network cards may reach the memory |
+/// | `vmm_defragment` | `vmmDefragment` | `0`: never stitch |
+/// | `auto_gc` | `autoGC` | idle stitches kept at most |
+/// | `frag_limit` | `fragLimit` | smaller requests are never stitched; bytes |
+/// | `reuse_limit` | `reuseLimit` | an idle stitch serves requests down to its size divided by this |
+/// | `defrag_level` | `defragLevel` | `0` stitches whenever free memory suffices, `1` only once growth has failed |
+///
+/// The second column's last five are GMLake's own variables. Of PyTorch's (`PYTORCH_CUDA_ALLOC_CONF`,
+/// `PYTORCH_ALLOC_CONF`), `per_process_memory_fraction` is a limit here too; those about pinned host memory concern
+/// another allocator, which goes on obeying them; the others are noted and passed over.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gmlake/core/types.hpp"
+
+namespace gmlake {
+
+struct torch_settings {
+  enum class preset_kind : std::uint8_t { lake, gmlake };
+
+  preset_kind preset = preset_kind::lake;
+  std::optional<bytes> limit;            ///< a device
+  std::optional<double> limit_fraction;  ///< of a device's memory
+  std::optional<bytes> chunk;            ///< of all chunks
+  std::optional<bytes> small;            ///< `pool_options::small_limit`
+  bool wait = true;
+  bool rdma = false;
+  bool stitch = true;                        ///< vmmDefragment
+  std::optional<std::size_t> idle_stitches;  ///< autoGC
+  std::optional<bytes> frag_limit;
+  std::optional<double> reuse_limit;
+  std::optional<int> defrag_level;
+};
+
+namespace detail::torch_text {
+
+inline bool set_fraction(torch_settings& s, double part) {
+  if (!(part > 0 && part <= 1)) return false;
+  s.limit.reset();
+  s.limit_fraction = part;
+  return true;
+}
+
+[[nodiscard]] inline bool to_flag(std::string_view v, bool& flag) {
+  if (v != "0" && v != "1") return false;
+  flag = v == "1";
+  return true;
+}
+[[nodiscard]] inline std::optional<double> to_number(std::string_view v) {
+  double n = 0;
+  auto const [end, wrong] = std::from_chars(v.data(), v.data() + v.size(), n);
+  if (wrong != std::errc{} || end != v.data() + v.size() || !std::isfinite(n)) return {};
+  return n;
+}
+/// A positive number of bytes, with or without a unit.
+[[nodiscard]] inline std::optional<bytes> to_size(std::string_view v) {
+  double n = 0;
+  auto const [end, wrong] = std::from_chars(v.data(), v.data() + v.size(), n);
+  if (wrong != std::errc{} || !std::isfinite(n)) return {};
+  std::string_view const unit = v.substr(static_cast<std::size_t>(end - v.data()));
+  static constexpr std::array<std::pair<std::string_view, double>, 12> units = {{{"", 1},
+                                                                                 {"B", 1},
+                                                                                 {"KiB", 0x1p10},
+                                                                                 {"MiB", 0x1p20},
+                                                                                 {"GiB", 0x1p30},
+                                                                                 {"TiB", 0x1p40},
+                                                                                 {"K", 0x1p10},
+                                                                                 {"M", 0x1p20},
+                                                                                 {"G", 0x1p30},
+                                                                                 {"KB", 1e3},
+                                                                                 {"MB", 1e6},
+                                                                                 {"GB", 1e9}}};
+  for (auto const& [name, factor] : units) {
+    if (unit != name) continue;
+    double const size = n * factor;
+    if (!(size >= 1 && size < 0x1p60)) return {};
+    return static_cast<bytes>(size);
+  }
+  return {};
+}
+
+struct key {
+  std::string_view name;
+  std::string_view variable;
+  std::string_view form;  ///< of its value, for the error
+  bool (*read)(torch_settings&, std::string_view);
+};
+
+inline constexpr std::array keys = {
+    key{"preset", "GMLAKE_PRESET", "lake or gmlake",
+        [](torch_settings& s, std::string_view v) {
+          if (v != "lake" && v != "gmlake") return false;
+          s.preset = v == "lake" ? torch_settings::preset_kind::lake : torch_settings::preset_kind::gmlake;
+          return true;
+        }},
+    key{"limit", "GMLAKE_LIMIT", "a size such as 30GiB, or a part such as 90%",
+        [](torch_settings& s, std::string_view v) {
+          if (!v.empty() && v.back() == '%') {
+            std::optional<double> const part = to_number(v.substr(0, v.size() - 1));
+            return part && set_fraction(s, *part / 100);
+          }
+          s.limit_fraction.reset();
+          return bool(s.limit = to_size(v));
+        }},
+    key{"chunk", "GMLAKE_CHUNK", "a size such as 32MiB, or adaptive",
+        [](torch_settings& s, std::string_view v) {
+          s.chunk.reset();
+          return v == "adaptive" || bool(s.chunk = to_size(v));
+        }},
+    key{"small", "GMLAKE_SMALL", "a size such as 256KiB",
+        [](torch_settings& s, std::string_view v) {
+          return v == "0" ? (s.small = 0, true) : bool(s.small = to_size(v));
+        }},
+    key{"wait", "GMLAKE_WAIT", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.wait); }},
+    key{"rdma", "GMLAKE_RDMA", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.rdma); }},
+    key{"vmm_defragment", "vmmDefragment", "0 or 1",
+        [](torch_settings& s, std::string_view v) { return to_flag(v, s.stitch); }},
+    key{"auto_gc", "autoGC", "a number of stitches",
+        [](torch_settings& s, std::string_view v) {
+          std::optional<bytes> const n = to_size(v);
+          s.idle_stitches = n;
+          return n.has_value();
+        }},
+    key{"frag_limit", "fragLimit", "a size in bytes",
+        [](torch_settings& s, std::string_view v) { return bool(s.frag_limit = to_size(v)); }},
+    key{"reuse_limit", "reuseLimit", "a number of at least 1",
+        [](torch_settings& s, std::string_view v) {
+          s.reuse_limit = to_number(v);
+          return s.reuse_limit && *s.reuse_limit >= 1;
+        }},
+    key{"defrag_level", "defragLevel", "0 or 1",
+        [](torch_settings& s, std::string_view v) {
+          bool once_grown = false;
+          if (!to_flag(v, once_grown)) return false;
+          s.defrag_level = once_grown ? 1 : 0;
+          return true;
+        }},
+};
+/// Variables that the Python package reads.
+inline constexpr std::array<std::string_view, 4> package_variables = {"GMLAKE_LEVEL", "GMLAKE_RECORD", "GMLAKE_REPORT",
+                                                                      "GMLAKE_AUTOSTART"};
+
+}  // namespace detail::torch_text
+
+/// Reads settings from several places, later ones over earlier ones.
+class torch_settings_reader {
+ public:
+  /// What has been read.
+  [[nodiscard]] torch_settings const& settings() const noexcept { return settings_; }
+  /// What the user should be told, one line each.
+  [[nodiscard]] std::vector<std::string> const& notes() const noexcept { return notes_; }
+
+  /// One key by keyword. Returns what is wrong, or nothing. Throws `std::bad_alloc`, as all here.
+  [[nodiscard]] std::string set(std::string_view name, std::string_view value) {
+    for (key const& k : detail::torch_text::keys) {
+      if (k.name == name) return read(k, name, value);
+    }
+    return "gmlake: no setting is named '" + std::string(name) + "'; there are: " + known(&key::name);
+  }
+
+  /// All of an environment: `NAME=value` entries up to a null pointer.
+  [[nodiscard]] std::string read_environment(char const* const* entries) {
+    for (; entries != nullptr && *entries != nullptr; ++entries) {
+      std::string_view const entry = *entries;
+      std::size_t const equals = entry.find('=');
+      if (equals == std::string_view::npos) continue;
+      std::string wrong = read_variable(entry.substr(0, equals), entry.substr(equals + 1));
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  /// The settings in force, as `key=value` lines.
+  [[nodiscard]] std::string text() const {
+    torch_settings const& s = settings_;
+    auto const size = [](std::optional<bytes> const& n, char const* otherwise) {
+      return n ? std::to_string(*n) : std::string(otherwise);
+    };
+    auto const number = [](auto const& n, char const* otherwise) {
+      return n ? std::to_string(*n) : std::string(otherwise);
+    };
+    std::string out = std::string("preset=") + (s.preset == torch_settings::preset_kind::lake ? "lake" : "gmlake");
+    out += "\nlimit=" + (s.limit_fraction ? std::to_string(100 * *s.limit_fraction) + "%" : size(s.limit, ""));
+    out += "\nchunk=" + size(s.chunk, "adaptive") + "\nsmall=" + size(s.small, "262144");
+    out += std::string("\nwait=") + (s.wait ? "1" : "0") + "\nrdma=" + (s.rdma ? "1" : "0");
+    out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") + "\nauto_gc=" + number(s.idle_stitches, "");
+    out += "\nfrag_limit=" + size(s.frag_limit, "") + "\nreuse_limit=" + number(s.reuse_limit, "");
+    return out + "\ndefrag_level=" + number(s.defrag_level, "") + "\n";
+  }
+
+ private:
+  using key = detail::torch_text::key;
+
+  [[nodiscard]] std::string read(key const& k, std::string_view name, std::string_view value) {
+    torch_settings changed = settings_;
+    if (!k.read(changed, value)) {
+      return "gmlake: " + std::string(name) + " is to be " + std::string(k.form) + ", not '" + std::string(value) + "'";
+    }
+    settings_ = changed;
+    return {};
+  }
+
+  [[nodiscard]] std::string read_variable(std::string_view name, std::string_view value) {
+    for (key const& k : detail::torch_text::keys) {
+      if (k.variable == name) return read(k, name, value);
+    }
+    if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") return read_pytorch(name, value);
+    if (!name.starts_with("GMLAKE_")) return {};
+    for (std::string_view const known_variable : detail::torch_text::package_variables) {
+      if (name == known_variable) return {};
+    }
+    std::string all = known(&key::variable);
+    for (std::string_view const v : detail::torch_text::package_variables) (all += ", ") += v;
+    return "gmlake: no variable is named '" + std::string(name) + "'; there are: " + all;
+  }
+
+  /// `key:value,key:[a,b],…`
+  [[nodiscard]] std::string read_pytorch(std::string_view variable, std::string_view text) {
+    while (!text.empty()) {
+      std::size_t depth = 0, end = 0;
+      for (; end < text.size() && (text[end] != ',' || depth > 0); ++end) {
+        if (text[end] == '[') ++depth;
+        if (text[end] == ']' && depth > 0) --depth;
+      }
+      std::string_view const item = text.substr(0, end);
+      text.remove_prefix(std::min(text.size(), end + 1));
+      std::size_t const colon = item.find(':');
+      std::string_view const name = item.substr(0, colon);
+      std::string_view const value = colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
+      if (name == "per_process_memory_fraction") {
+        std::optional<double> const part = detail::torch_text::to_number(value);
+        if (!part || !detail::torch_text::set_fraction(settings_, *part)) {
+          return "gmlake: " + std::string(variable) + ": per_process_memory_fraction is to be above 0 and at most 1";
+        }
+      } else if (!name.empty() && !name.starts_with("pinned_")) {
+        notes_.push_back("gmlake: '" + std::string(name) + "' in " + std::string(variable) +
+                         " is about PyTorch's own allocator and has no effect on gmlake");
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] static std::string known(std::string_view key::* column) {
+    std::string all;
+    for (key const& k : detail::torch_text::keys) (all += all.empty() ? "" : ", ") += k.*column;
+    return all;
+  }
+
+  torch_settings settings_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,102 @@
+#pragma once
+/// A device's figures and memory as text, for callers that have no C++: lines of `name value`, and of comma-separated
+/// values. Sizes and addresses are decimal, in bytes.
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "gmlake/adapter/torch_device.hpp"
+
+namespace gmlake {
+
+/// All of the device's pools together. Peaks are the pools' own, added up.
+[[nodiscard]] inline std::string stats_text(torch_device& d) {
+  pool_stats sum;
+  std::uint64_t calls = 0;
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t pools = 0;
+  d.each_pool([&](torch_pool_id, torch_pool& p) {
+    pool_stats const s = p.stats();
+    for (auto const& [to, from] : {std::pair{&sum.requested, &s.requested}, std::pair{&sum.live, &s.live},
+                                   std::pair{&sum.reserved, &s.reserved}, std::pair{&sum.mapped, &s.mapped}}) {
+      to->now += from->now;
+      to->peak += from->peak;
+    }
+    sum.allocations += s.allocations;
+    sum.deallocations += s.deallocations;
+    sum.stitches_live += s.stitches_live;
+    sum.stitches_cached += s.stitches_cached;
+    sum.stitches_made += s.stitches_made;
+    sum.stitch_hits += s.stitch_hits;
+    sum.device_waits += s.device_waits;
+    sum.host_waits += s.host_waits;
+    sum.retries += s.retries;
+    sum.failures += s.failures;
+    calls += s.driver.total().calls;
+    nanoseconds += static_cast<std::uint64_t>(s.driver.total().time.count());
+    ++pools;
+  });
+  std::string out;
+  auto const line = [&out](std::string_view name, std::uint64_t value) {
+    ((out += name) += ' ') += std::to_string(value);
+    out += '\n';
+  };
+  line("requested", sum.requested.now);
+  line("requested_peak", sum.requested.peak);
+  line("live", sum.live.now);
+  line("live_peak", sum.live.peak);
+  line("reserved", sum.reserved.now);
+  line("reserved_peak", sum.reserved.peak);
+  line("mapped", sum.mapped.now);
+  line("mapped_peak", sum.mapped.peak);
+  line("limit", d.limit().limit());
+  line("pools", pools);
+  line("allocations", sum.allocations);
+  line("deallocations", sum.deallocations);
+  line("stitches_live", sum.stitches_live);
+  line("stitches_cached", sum.stitches_cached);
+  line("stitches_made", sum.stitches_made);
+  line("stitch_hits", sum.stitch_hits);
+  line("device_waits", sum.device_waits);
+  line("host_waits", sum.host_waits);
+  line("retries", sum.retries);
+  line("out_of_memory", sum.failures);
+  line("driver_calls", calls);
+  line("driver_ns", nanoseconds);
+  return out;
+}
+
+/// `chunk`, `block` and `stitch` lines, as the Python package reads them.
+[[nodiscard]] inline std::string snapshot_text(torch_device& d) {
+  std::string out;
+  auto const put = [&out](auto... values) { (((out += ',') += std::to_string(values)), ...); };
+  d.each_pool([&](torch_pool_id id, torch_pool& p) {
+    std::string const name = ',' + std::to_string(id.first) + '.' + std::to_string(id.second);
+    pool_snapshot const shot = p.snapshot();
+    for (chunk_snapshot const& c : shot.chunks) {
+      (out += "chunk") += name;
+      put(to_integer(c.home), c.size);
+      out += '\n';
+    }
+    static constexpr std::string_view states[] = {"free", "live", "taken", "hole"};
+    for (block_snapshot const& b : shot.blocks) {
+      (out += "block") += name;
+      put(to_integer(b.begin), b.size, b.requested, to_integer(b.owner));
+      ((out += ',') += states[static_cast<std::size_t>(b.state)]) += b.pending ? ",1\n" : ",0\n";
+    }
+    for (stitch_snapshot const& s : shot.stitches) {
+      (out += "stitch") += name;
+      put(to_integer(s.begin), s.size, s.requested, to_integer(s.owner));
+      out += s.live ? ",1," : ",0,";
+      for (extent_snapshot const& e : s.extents) {
+        ((out += std::to_string(to_integer(e.home))) += ':') += std::to_string(e.size);
+        out += &e == &s.extents.back() ? "" : ";";
+      }
+      out += '\n';
+    }
+  });
+  return out;
+}
+
+}  // namespace gmlake
