@@ -19,7 +19,7 @@ endif()
 if(NOT TARGET gmlake::cuda)
   find_path(GMLAKE_CUDA_INCLUDE_DIR cuda.h
     HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_HOME ENV CUDA_PATH
-    PATHS /usr/local/cuda /opt/cuda
+    PATHS /usr/local/cuda /opt/cuda ${GMLAKE_CUDA_HINTS}
     PATH_SUFFIXES include targets/x86_64-linux/include targets/sbsa-linux/include
     DOC "The folder of the CUDA toolkit's cuda.h")
   mark_as_advanced(GMLAKE_CUDA_INCLUDE_DIR)

@@ -65,3 +65,19 @@ find_cuda_headers() {
   fi
   cuda_option=(-DGMLAKE_CUDA_INCLUDE_DIR="$PWD/$headers")
 }
+
+# Sets python_option to a Python that has pytest and sees whatever PyTorch python3 has; without one the Python package is
+# built and not tested.
+find_python() {
+  python_option=()
+  if python3 -c 'import pytest' 2>/dev/null; then return; fi
+  if [[ ! -x build/venv/bin/pytest ]]; then
+    python3 -c 'import ensurepip' 2>/dev/null || install_missing python3:python3 || true
+    python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || true
+    if ! { python3 -m venv --system-site-packages build/venv && build/venv/bin/pip install --quiet pytest; }; then
+      echo "no pytest: the Python package is not tested" >&2
+      return
+    fi
+  fi
+  python_option=(-DGMLAKE_PYTHON="$PWD/build/venv/bin/python")
+}

@@ -7,7 +7,8 @@ source cmake/setup.sh
 install_missing "${for_tools[@]}" "${for_tests[@]}"
 choose_compiler
 find_cuda_headers
-cmake --preset release "${cuda_option[@]}" "$@"
+find_python
+cmake --preset release "${cuda_option[@]}" "${python_option[@]}" "$@"
 cmake --build --preset release
 
 results=build/release/tests.xml

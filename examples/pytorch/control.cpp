@@ -99,11 +99,9 @@ GMLAKE_EXPORT char const* gmlake_set_limit(int device, unsigned long long bytes)
 }
 GMLAKE_EXPORT char const* gmlake_retire_stream(int device, void* gone) {
   return attempt([&] {
-    used(device).each_pool([&](torch_pool_id, torch_pool& p) {
-      if (auto const done = p.retire_stream(static_cast<stream>(reinterpret_cast<std::uintptr_t>(gone))); !done) {
-        throw torch_failure(describe(done.error()));
-      }
-    });
+    auto const s = static_cast<stream>(reinterpret_cast<std::uintptr_t>(gone));
+    auto const done = torch_process::get().retire_stream(used(device), s);
+    if (!done) throw torch_failure(describe(done.error()));
   });
 }
 GMLAKE_EXPORT int gmlake_placement(int p) {

@@ -53,8 +53,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
     void* p = nullptr;
     if (n != 0) {
-      p = enabled_.load(std::memory_order_relaxed) ? take(device, n, c10::cuda::getCurrentCUDAStream(device))
-                                                   : take_uncached(n);
+      p = enabled_.load(std::memory_order_relaxed) ? take(device, n, current_stream(device)) : take_uncached(n);
     }
     return {p, p, raw_deleter(), c10::Device(c10::DeviceType::CUDA, device)};
   }
@@ -65,7 +64,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     if (n == 0) return nullptr;
     device_index device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-    return take(device, n, c10::cuda::getCurrentCUDAStream(device));
+    return take(device, n, current_stream(device));
   }
   void* raw_alloc_with_stream(std::size_t n, cudaStream_t on) override {
     if (n == 0) return nullptr;
@@ -86,7 +85,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   void* getBaseAllocation(void* p, std::size_t* size) override {
     bytes found = 0;
     if (torch_pool* const pool = torch_process::get().owner(p).pool) {
-      pool->look_at(to_address(p), [&](block const& b) { found = b.size; });
+      pool->look_at(to_address(p), [&](block const& b, stream) { found = b.size; });
     }
     TORCH_CHECK(found != 0, "invalid device pointer: ", p);
     if (size != nullptr) *size = found;
@@ -146,15 +145,24 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(device_index device) override {
     check_device(device);
-    return device_stats(device_of(device));
+    auto stats = device_stats(device_of(device));
+    std::scoped_lock const lock(mutex_);
+    counts const& base = base_[static_cast<std::size_t>(device)];
+    stats.num_alloc_retries -= base.retries;
+    stats.num_ooms -= base.failures;
+    stats.num_sync_all_streams -= base.waits;
+    return stats;
   }
   void resetAccumulatedStats(device_index device) override {
     check_device(device);
-    device_of(device).each_pool([](torch_pool_id, torch_pool& p) { p.reset_totals(); });
+    device_of(device).reset_totals();
+    std::scoped_lock const lock(mutex_);
+    auto const seen = device_stats(device_of(device));
+    base_[static_cast<std::size_t>(device)] = {seen.num_alloc_retries, seen.num_ooms, seen.num_sync_all_streams};
   }
   void resetPeakStats(device_index device) override {
     check_device(device);
-    device_of(device).each_pool([](torch_pool_id, torch_pool& p) { p.reset_peaks(); });
+    device_of(device).reset_peaks();
   }
   std::vector<c10::cuda::CUDACachingAllocator::StreamSegmentSize> getExpandableSegmentSizes(
       device_index device) override {
@@ -336,6 +344,13 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     std::vector<place> blocks;
   };
 
+  /// What is counted without end, as it was at the last reset.
+  struct counts {
+    std::int64_t retries = 0;
+    std::int64_t failures = 0;
+    std::int64_t waits = 0;
+  };
+
   torch_allocator() = default;
 
   [[nodiscard]] static stream to_stream(cudaStream_t s) noexcept {
@@ -386,6 +401,15 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     return h->active() ? h : nullptr;
   }
 
+  /// The stream that this thread works on. One that PyTorch did not make is noted: its number is its address, which is
+  /// even; those that PyTorch made have odd numbers, and the default stream has 0.
+  [[nodiscard]] static cudaStream_t current_stream(device_index device) {
+    c10::cuda::CUDAStream const s = c10::cuda::getCurrentCUDAStream(device);
+    if (s.id() != 0 && s.id() % 2 == 0) [[unlikely]]
+      torch_process::get().foreign().add(to_stream(s.stream()));
+    return s.stream();
+  }
+
   [[nodiscard]] void* take(device_index device, std::size_t n, cudaStream_t on) {
     torch_history* const h = history(device);
     torch_history::context context = h != nullptr ? h->gather(level::STATE) : nullptr;
@@ -425,12 +449,16 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
 
   [[gnu::cold]] static void note_free(torch_history& h, torch_device& d, torch_pool& pool, void* p) {
     bytes requested = 0;
-    pool.look_at(to_address(p), [&](block const& b) { requested = b.requested; });
+    void* on = nullptr;
+    pool.look_at(to_address(p), [&](block const& b, stream s) {
+      requested = b.requested;
+      on = reinterpret_cast<void*>(to_integer(s));
+    });
     torch_history::context const context = h.gather(level::ALL);
     mempool const id = pool_id(d, p);
     auto const at = reinterpret_cast<std::size_t>(p);
-    h.append(entry::FREE_REQUESTED, at, requested, nullptr, id, context);
-    h.append(entry::FREE_COMPLETED, at, requested, nullptr, id, context);
+    h.append(entry::FREE_REQUESTED, at, requested, on, id, context);
+    h.append(entry::FREE_COMPLETED, at, requested, on, id, context);
   }
 
   [[nodiscard]] void* take_uncached(std::size_t n) {
@@ -444,7 +472,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   [[nodiscard]] static bytes placed(void* p) {
     bytes n = 0;
     if (torch_pool* const pool = torch_process::get().owner(p).pool) {
-      pool->look_at(to_address(p), [&](block const& b) { n = b.size; });
+      pool->look_at(to_address(p), [&](block const& b, stream) { n = b.size; });
     }
     return n;
   }
@@ -488,6 +516,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   std::array<torch_history*, torch_process::most_devices> histories_{};  ///< by device; those of `init`
   std::atomic<int> device_count_{0};
   std::array<bool, torch_process::most_devices> known_{};  ///< devices that ask PyTorch for help
+  std::array<counts, torch_process::most_devices> base_{};
   torch_history::options history_options_;
   std::vector<torch_history::tracker> trackers_;
   std::vector<c10::cuda::CUDACachingAllocator::OutOfMemoryObserver> observers_;

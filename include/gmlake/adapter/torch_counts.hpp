@@ -76,6 +76,15 @@ struct torch_lines {
     small.merge(o.small);
     large.merge(o.large);
   }
+  /// All that was there has gone; only the totals stay.
+  void leave() noexcept {
+    for (torch_totals* t : {&all, &small, &large}) {
+      t->each(*t, [](torch_gauge& g, torch_gauge const&) {
+        g.taken += g.current;
+        g.current = g.peak = 0;
+      });
+    }
+  }
 };
 
 class torch_device;

@@ -163,6 +163,23 @@ class torch_device {
     for (auto const& p : privates_) f(p->id, *p->pool);
   }
 
+  /// PyTorch's figures of all pools, those that are gone included. Peaks are the pools' own, added up.
+  [[nodiscard]] torch_lines lines() {
+    torch_lines sum;
+    each_pool([&](torch_pool_id, torch_pool& p) { sum.merge(p.lines()); });
+    std::scoped_lock const lock(routes_);
+    sum.merge(departed_);
+    return sum;
+  }
+  void reset_peaks() noexcept {
+    each_pool([](torch_pool_id, torch_pool& p) { p.reset_peaks(); });
+  }
+  void reset_totals() noexcept {
+    each_pool([](torch_pool_id, torch_pool& p) { p.reset_totals(); });
+    std::scoped_lock const lock(routes_);
+    departed_ = {};
+  }
+
   // ---- the device's memory
 
   /// Gives back what is free, in the main pool or a private one that is not pinned, and pools that nobody uses.
@@ -360,7 +377,13 @@ class torch_device {
       }
     }
     for (auto& p : gone) {
+      torch_lines last = p->pool->lines();
       p->pool.reset();  // waits for the device
+      last.leave();
+      {
+        std::scoped_lock const lock(routes_);
+        departed_.merge(last);
+      }
       registry_->forget(p->number);
     }
     return !gone.empty();
@@ -379,6 +402,7 @@ class torch_device {
   mutable std::mutex routes_;
   std::vector<context> contexts_;
   std::vector<std::unique_ptr<private_pool>> privates_;
+  torch_lines departed_;  ///< what the pools that are gone had given out and taken back
   std::vector<int> peers_;
   std::vector<std::function<bool(memory_account const&)>> helpers_;
   torch_registry::number main_number_ = torch_registry::none;

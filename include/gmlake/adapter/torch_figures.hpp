@@ -30,15 +30,17 @@ namespace gmlake {
   return out;
 }
 
-/// What PyTorch's own allocator would tell of the pools. `active` counts what is handed out; `inactive_split` what is
+/// What PyTorch's own allocator would tell of the pools. `active` counts what
+/// is handed out or kept for another stream; `inactive_split` what is
 /// free in chunks that are partly used.
 [[nodiscard]] inline c10::CachingDeviceAllocator::DeviceStats device_stats(torch_device& d) {
-  torch_lines sum;
+  torch_lines const sum = d.lines();
   pool_stats all;
   bytes releasable = 0;
+  bytes parked = 0;  // freed, and kept for other streams' recorded uses
   d.each_pool([&](torch_pool_id, torch_pool& p) {
-    sum.merge(p.lines());
     pool_stats const s = p.stats();
+    parked += p.account().live - std::min(p.account().live, s.live.now);
     all.retries += s.retries;
     all.failures += s.failures;
     all.host_waits += s.host_waits;
@@ -50,6 +52,11 @@ namespace gmlake {
   out.segment = to_stats(sum, &torch_totals::segment);
   out.allocated_bytes = to_stats(sum, &torch_totals::allocated_bytes);
   out.active_bytes = out.allocated_bytes;
+  for (auto const kind : {c10::CachingAllocator::StatType::AGGREGATE, c10::CachingAllocator::StatType::LARGE_POOL}) {
+    auto& active = out.active_bytes[static_cast<std::size_t>(kind)];
+    active.current += static_cast<std::int64_t>(parked);
+    active.peak = std::max(active.peak, active.current);
+  }
   out.reserved_bytes = to_stats(sum, &torch_totals::reserved_bytes);
   out.requested_bytes = to_stats(sum, &torch_totals::requested_bytes);
   auto& split = out.inactive_split_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
@@ -109,11 +116,11 @@ inline void add_block(c10::CachingDeviceAllocator::SegmentInfo& s, bytes size, b
       if (b.state != block_state::live && b.state != block_state::free) continue;
       if (all.empty() || end != b.begin) open(b.begin, b.owner);
       bool const live = b.state == block_state::live;
-      detail::add_block(all.back(), b.size, b.requested, live, live || b.pending);
+      detail::add_block(all.back(), b.size, b.requested, live, live || b.parked);
       end = b.begin + b.size;
     }
     for (stitch_snapshot const& s : shot.stitches) {
-      if (s.live) detail::add_block(open(s.block, s.owner), s.served, s.requested, true, true);
+      if (s.live) detail::add_block(open(s.block, s.owner), s.served, s.requested, !s.parked, true);
     }
   });
   std::ranges::sort(all, {}, &segment::address);

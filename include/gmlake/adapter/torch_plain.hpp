@@ -61,7 +61,7 @@ inline void memory_fraction(double fraction, int device) {
 inline void* base_alloc(void* p, std::size_t* size) {
   torch_registry::owner const o = torch_process::get().owner(p);
   bytes found = 0;
-  if (o.pool != nullptr) o.pool->look_at(to_address(p), [&](block const& b) { found = b.size; });
+  if (o.pool != nullptr) o.pool->look_at(to_address(p), [&](block const& b, stream) { found = b.size; });
   if (found == 0) throw torch_failure("gmlake: no block begins at this pointer");
   if (size != nullptr) *size = found;
   return p;

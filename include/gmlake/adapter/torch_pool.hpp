@@ -47,7 +47,7 @@ class torch_pool {
   [[nodiscard]] virtual char const* validate() const noexcept = 0;
   virtual void each_live(std::function<void(block const&, stream)> const& f) const = 0;
   /// Whether there is a live block at `at`, for which f was called.
-  virtual bool look_at(address at, std::function<void(block const&)> const& f) const = 0;
+  virtual bool look_at(address at, std::function<void(block const&, stream)> const& f) const = 0;
   /// PyTorch's figures, and their resets.
   [[nodiscard]] virtual torch_lines lines() = 0;
   virtual void reset_peaks() noexcept = 0;
@@ -144,7 +144,9 @@ class torch_pool_of final : public torch_pool {
   pool_snapshot snapshot() const override { return pool_.snapshot(); }
   char const* validate() const noexcept override { return pool_.validate(); }
   void each_live(std::function<void(block const&, stream)> const& f) const override { pool_.each_live(f); }
-  bool look_at(address at, std::function<void(block const&)> const& f) const override { return pool_.look_at(at, f); }
+  bool look_at(address at, std::function<void(block const&, stream)> const& f) const override {
+    return pool_.look_at(at, f);
+  }
   torch_lines lines() override {
     return pool_.observe([](torch_observer& o) { return o.lines(); });
   }

@@ -19,9 +19,9 @@
 #include "gmlake/adapter/claimed.hpp"
 #include "gmlake/adapter/torch_device.hpp"
 #include "gmlake/adapter/torch_recording.hpp"
+#include "gmlake/adapter/torch_streams.hpp"
 #include "gmlake/backend/cuda_vmm.hpp"
 #include "gmlake/stream/cuda_events.hpp"
-#include "gmlake/stream/pausable.hpp"
 
 namespace gmlake {
 
@@ -133,6 +133,19 @@ class torch_process {
     return o.pool->record_stream(to_address(p), on);
   }
 
+  /// The stream is about to be destroyed.
+  [[nodiscard]] result<void> retire_stream(torch_device& d, stream gone) {
+    foreign_.remove(gone);
+    result<void> done;
+    d.each_pool([&](torch_pool_id, torch_pool& p) {
+      if (done) done = p.retire_stream(gone);
+    });
+    return done;
+  }
+
+  /// Streams of which PyTorch is not the owner.
+  [[nodiscard]] torch_foreign_streams& foreign() noexcept { return foreign_; }
+
   /// How this thread's blocks are to be made from now on.
   [[nodiscard]] static placement& where() noexcept { return where_; }
 
@@ -227,7 +240,8 @@ class torch_process {
       auto events = cuda_events::open({.device = options.device});
       if (!events) throw torch_failure(describe(events.error()));
       return make_torch_pool(settings_.settings(), claimed<cuda_vmm>(std::move(*memory_of), registry_.owners(), n),
-                             pausable<cuda_events>(std::move(*events), std::move(pauses)), p, chunks, listener);
+                             torch_streams<cuda_events>(std::move(*events), std::move(pauses), foreign_), p, chunks,
+                             listener);
     };
     made.captured = [](stream s) { return cuda_events::captured(s); };
     return made;
@@ -238,6 +252,7 @@ class torch_process {
   bool configured_ = false;
   bool recording_ = false;
   torch_registry registry_;
+  torch_foreign_streams foreign_;
   std::array<std::atomic<torch_device*>, most_devices> devices_{};
   std::array<std::atomic<torch_recording*>, most_devices> recordings_{};
   std::atomic<bool> forked_{false};

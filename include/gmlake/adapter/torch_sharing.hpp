@@ -34,19 +34,19 @@ class torch_sharing final : public torch_listener {
   }
 
   /// Throws `torch_failure`.
-  [[nodiscard]] shared_block share(void* block) {
-    torch_registry::owner const o = torch_process::get().owner(block);
+  [[nodiscard]] shared_block share(void* p) {
+    torch_registry::owner const o = torch_process::get().owner(p);
     torch_pieces pieces;
     bool const live =
-        o.pool != nullptr && o.pool->look_at(to_address(block), [&](auto const& b) { pieces = pieces_of(b); });
+        o.pool != nullptr && o.pool->look_at(to_address(p), [&](block const& b, stream) { pieces = pieces_of(b); });
     if (!live) throw torch_failure("gmlake: only whole blocks of the pool can be shared between processes");
     o.device->listen(torch_audience::sharing, this);
     shared_block out{.name = magic, .offset = pieces.offset};
     put(out.name, static_cast<std::uint64_t>(::getpid()));
     put(out.name, pieces.chunks.size());
-    for (torch_pieces::piece const& p : pieces.chunks) {
-      put(out.name, p.size);
-      put(out.name, static_cast<std::uint64_t>(descriptor(*o.pool, p)));
+    for (torch_pieces::piece const& c : pieces.chunks) {
+      put(out.name, c.size);
+      put(out.name, static_cast<std::uint64_t>(descriptor(*o.pool, c)));
     }
     return out;
   }

@@ -31,6 +31,7 @@ struct block_snapshot {
   stream owner{};       ///< of a live block: whom it was handed out to; of a pending one: whose work must pass first
   block_state state = block_state::free;
   bool pending = false;  ///< free, but work queued before its free may still use it
+  bool parked = false;   ///< pending, and kept from its own stream too, because of uses recorded on others
 };
 
 /// Whole chunks in a row, as a stitch took them.
@@ -44,9 +45,10 @@ struct stitch_snapshot {
   bytes size = 0;
   bytes requested = 0;  ///< by the block that it serves; 0 while idle
   stream owner{};
-  address block{};    ///< that it serves, within the view; none while idle
-  bytes served = 0;   ///< that block's size as placed
-  bool live = false;  ///< idle ones are kept for the next request of their size; their extents may be in other use
+  address block{};      ///< that it serves, within the view; none while idle
+  bytes served = 0;     ///< that block's size as placed
+  bool parked = false;  ///< its block was freed, and is kept because of uses recorded on other streams
+  bool live = false;    ///< idle ones are kept for the next request of their size; their extents may be in other use
   std::vector<extent_snapshot> extents;  ///< in the view's order; their sizes add up to `size`
 };
 

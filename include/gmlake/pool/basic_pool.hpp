@@ -118,12 +118,12 @@ class basic_pool {
     std::scoped_lock const lock(mutex_);
     engine_.live().for_each([&](block const& b) { f(b, engine_.state().space.time().name(b.on)); });
   }
-  /// Calls `f(block const&)` for the live block at `at`, under the lock. Whether there is one.
-  template <std::invocable<block const&> F>
+  /// The same for the live block at `at`. Whether there is one.
+  template <std::invocable<block const&, stream> F>
   bool look_at(address at, F&& f) const {
     std::scoped_lock const lock(mutex_);
     block const* const b = engine_.live().find(at);
-    if (b != nullptr) std::forward<F>(f)(*b);
+    if (b != nullptr) f(*b, engine_.state().space.time().name(b->on));
     return b != nullptr;
   }
 

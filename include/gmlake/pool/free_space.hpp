@@ -184,15 +184,19 @@ class free_space {
   }
 
   /// Makes `user` wait on the device for all other streams' frees, and their recorded uses, so far, and puts all that
-  /// they held on its shelves, joined. Returns whether there was any. On failure some may have come over already.
+  /// they held on its shelves, joined. Returns whether there was any. Streams that can't be waited for now keep theirs.
+  /// On failure some may have come over already.
   template <class Finish>
   [[nodiscard]] result<bool> gather(stream_index user, Finish&& finish) noexcept {
     bool any = false;
-    while (!parked_.empty()) {
-      block& b = parked_.front();
+    for (auto i = parked_.begin(); i != parked_.end();) {
+      block& b = *i++;
       result<void> done = time_.wait(user, b.on, b.stamp);
       for (use const* u = b.recorded; done && u != nullptr; u = u->next) done = time_.wait(user, u->on, u->stamp);
-      if (!done) return failure(done.error());
+      if (!done) {
+        if (done.error().code == errc::not_supported) continue;
+        return failure(done.error());
+      }
       leave_parking(b, user, time_.stamp(user), finish);
       any = true;
     }
@@ -200,7 +204,10 @@ class free_space {
       if (i == user) continue;
       for (Split& split : shelves_[i]->areas) {
         if (split.largest() == nullptr) continue;
-        if (result<void> done = time_.wait(user, i, time_.latest(i)); !done) return failure(done.error());
+        if (result<void> done = time_.wait(user, i, time_.latest(i)); !done) {
+          if (done.error().code == errc::not_supported) break;
+          return failure(done.error());
+        }
         tick const stamp = time_.stamp(user);
         while (block* const b = split.largest()) {
           unshelve(*b);

@@ -53,7 +53,8 @@ template <PoolConfig Config>
                              .requested = b->requested,
                              .owner = owned ? time.name(b->on) : stream{},
                              .state = b->state,
-                             .pending = b->state == block_state::free && (b->parked || !time.passed(b->on, b->stamp))});
+                             .pending = b->state == block_state::free && (b->parked || !time.passed(b->on, b->stamp)),
+                             .parked = b->parked});
     }
   }
   for (stitch const& s : p.stitches.all()) {
@@ -61,6 +62,7 @@ template <PoolConfig Config>
     if (s.serves != nullptr) {
       t.block = s.serves->begin;
       t.served = s.serves->size;
+      t.parked = s.serves->parked;
       t.requested = s.serves->requested;
       t.owner = time.name(s.serves->on);
     }

@@ -110,13 +110,15 @@ class timeline {
     return news;
   }
 
-  /// Makes sure that fences cover all frees up to t, on whatever stream, so that a later `poll` can tell.
+  /// Makes sure that fences cover all frees up to t, on whatever stream, so that a later `poll` can tell. A stream that
+  /// can't be recorded on now is left for another time.
   [[nodiscard]] result<void> fence_all(tick t) noexcept {
     for (stream_index i = first; i < lanes_.size(); ++i) {
       lane const& l = lanes_[i];
       tick const covered = l.marks.empty() ? l.passed : l.marks.back().upto;
       if (std::min(t, l.now) <= covered) continue;
-      if (result<void> done = fence_off(i); !done) return done;
+      result<void> done = fence_off(i);
+      if (!done && done.error().code != errc::not_supported) return done;
     }
     return {};
   }
@@ -141,7 +143,12 @@ class timeline {
     for (stream_index i = first; i < lanes_.size(); ++i) {
       lane& l = lanes_[i];
       if (l.now <= l.passed) continue;
-      if (result<void> done = fence_off(i); !done) return failure(done.error());
+      if (result<void> done = fence_off(i); !done) {
+        // What can't be fenced is done once the device is idle, if that can be waited for.
+        if (done.error().code != errc::not_supported) return failure(done.error());
+        if (result<void> idle = all_done(); !idle) return failure(idle.error());
+        return true;
+      }
       if (l.marks.empty()) continue;
       if (result<void> done = streams_.synchronize(l.marks.back().point); !done) return failure(done.error());
       while (!l.marks.empty()) pass(l);
@@ -224,7 +231,11 @@ class timeline {
 
   /// A stream that can't record any more was destroyed: once the device is idle, all is done.
   [[nodiscard]] result<void> lost(error const& e) noexcept {
-    if (e.code != errc::driver_failure) return failure(e);
+    return e.code == errc::driver_failure ? all_done() : result<void>(failure(e));
+  }
+
+  /// The host waits for the whole device.
+  [[nodiscard]] result<void> all_done() noexcept {
     if (result<void> done = streams_.synchronize_device(); !done) return done;
     ++host_waits_;
     for (lane& l : lanes_) {

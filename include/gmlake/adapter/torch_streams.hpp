@@ -1,0 +1,72 @@
+#pragma once
+/// PyTorch's streams as the pools may use them: not while a capture may be under way, and never those that PyTorch did
+/// not make. Such a stream may be destroyed at any time, without a word, and recording on it would then crash in the
+/// driver. Memory freed on it serves that stream again, as PyTorch's own allocator has it, and others once the host has
+/// waited for the whole device.
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "gmlake/stream/pausable.hpp"
+
+namespace gmlake {
+
+/// The streams that were not made by PyTorch, as far as they have come by. Thread-safe; only grows, and when it is full
+/// further ones are taken for PyTorch's.
+class torch_foreign_streams {
+ public:
+  void add(stream s) noexcept {
+    if (contains(s)) return;
+    for (std::atomic<std::uintptr_t>& place : all_) {
+      std::uintptr_t empty = place.load(std::memory_order_relaxed);
+      if (empty == to_integer(s)) return;
+      if ((empty == 0 || empty == gone) && place.compare_exchange_strong(empty, to_integer(s))) break;
+    }
+    any_.store(true, std::memory_order_release);
+  }
+  /// Its owner has told that it is about to be destroyed, and it may be recorded on until then.
+  void remove(stream s) noexcept {
+    for (std::atomic<std::uintptr_t>& place : all_) {
+      std::uintptr_t there = to_integer(s);
+      if (place.compare_exchange_strong(there, gone)) return;
+    }
+  }
+  [[nodiscard]] bool contains(stream s) const noexcept {
+    if (!any_.load(std::memory_order_acquire)) return false;
+    for (std::atomic<std::uintptr_t> const& place : all_) {
+      std::uintptr_t const there = place.load(std::memory_order_relaxed);
+      if (there == 0) return false;
+      if (there == to_integer(s)) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uintptr_t gone = ~std::uintptr_t{0};  ///< no stream's
+
+  std::atomic<bool> any_{false};
+  std::array<std::atomic<std::uintptr_t>, 256> all_{};
+};
+
+template <StreamPolicy Streams>
+class torch_streams : public pausable<Streams> {
+ public:
+  using typename pausable<Streams>::fence;
+  using typename pausable<Streams>::pauses;
+
+  /// Precondition: `foreign` outlives the policy.
+  torch_streams(Streams streams, std::shared_ptr<pauses const> count, torch_foreign_streams const& foreign) noexcept
+      : pausable<Streams>(std::move(streams), std::move(count)), foreign_(&foreign) {}
+
+  [[nodiscard]] result<fence> record(stream s) noexcept {
+    if (foreign_->contains(s)) return failure(errc::not_supported, "record: a stream that PyTorch did not make");
+    return pausable<Streams>::record(s);
+  }
+
+ private:
+  torch_foreign_streams const* foreign_;
+};
+
+}  // namespace gmlake
