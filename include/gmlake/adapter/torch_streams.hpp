@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "gmlake/stream/one_stream.hpp"
 #include "gmlake/stream/pausable.hpp"
 
 namespace gmlake {
@@ -60,13 +61,15 @@ class torch_streams : public pausable<Streams> {
   torch_streams(Streams streams, std::shared_ptr<pauses const> count, torch_foreign_streams const& foreign) noexcept
       : pausable<Streams>(std::move(streams), std::move(count)), foreign_(&foreign) {}
 
+  [[nodiscard]] bool foreign(stream s) const noexcept { return foreign_->contains(s); }
   [[nodiscard]] result<fence> record(stream s) noexcept {
-    if (foreign_->contains(s)) return failure(errc::not_supported, "record: a stream that PyTorch did not make");
+    if (foreign(s)) return failure(errc::not_supported, "record: a stream that PyTorch did not make");
     return pausable<Streams>::record(s);
   }
 
  private:
   torch_foreign_streams const* foreign_;
 };
+static_assert(SelectiveStreamPolicy<torch_streams<one_stream>>);
 
 }  // namespace gmlake

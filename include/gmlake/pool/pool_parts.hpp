@@ -36,9 +36,10 @@ struct pool_parts {
   ~pool_parts() {
     if (space.time().streams().concurrent()) (void)space.time().streams().synchronize_device();
     stitches.release_all();
-    if (options.shared != nullptr) options.shared->give(space.home().reserved());
+    bytes const held = space.home().reserved();
     space.home().release_all();
     owed.settle();
+    if (options.shared != nullptr) options.shared->give(held);
   }
 
   pool_options options;

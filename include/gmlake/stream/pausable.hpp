@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "gmlake/stream/stream_policy.hpp"
+#include "gmlake/stream/one_stream.hpp"
 
 namespace gmlake {
 
@@ -49,5 +49,6 @@ class pausable {
   Streams streams_;
   std::shared_ptr<pauses const> pauses_;
 };
+static_assert(StreamPolicy<pausable<one_stream>>);
 
 }  // namespace gmlake

@@ -36,4 +36,11 @@ concept StreamPolicy =
       { s.release(f) } noexcept -> std::same_as<void>;
     };
 
+/// Refinement: some streams are not the pool's to record on. `record` on such a stream is `not_supported`; what is
+/// freed on it serves it again, and others once the host has waited for the whole device.
+template <class S>
+concept SelectiveStreamPolicy = StreamPolicy<S> && requires(S const& c, stream q) {
+  { c.foreign(q) } noexcept -> std::same_as<bool>;
+};
+
 }  // namespace gmlake

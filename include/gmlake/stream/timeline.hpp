@@ -110,15 +110,15 @@ class timeline {
     return news;
   }
 
-  /// Makes sure that fences cover all frees up to t, on whatever stream, so that a later `poll` can tell. A stream that
-  /// can't be recorded on now is left for another time.
+  /// Makes sure that fences cover all frees up to t, on whatever stream, so that a later `poll` can tell; foreign
+  /// streams are left out.
   [[nodiscard]] result<void> fence_all(tick t) noexcept {
     for (stream_index i = first; i < lanes_.size(); ++i) {
       lane const& l = lanes_[i];
       tick const covered = l.marks.empty() ? l.passed : l.marks.back().upto;
       if (std::min(t, l.now) <= covered) continue;
-      result<void> done = fence_off(i);
-      if (!done && done.error().code != errc::not_supported) return done;
+      if (foreign(l.name)) continue;
+      if (result<void> done = fence_off(i); !done) return done;
     }
     return {};
   }
@@ -143,12 +143,11 @@ class timeline {
     for (stream_index i = first; i < lanes_.size(); ++i) {
       lane& l = lanes_[i];
       if (l.now <= l.passed) continue;
-      if (result<void> done = fence_off(i); !done) {
-        // What can't be fenced is done once the device is idle, if that can be waited for.
-        if (done.error().code != errc::not_supported) return failure(done.error());
-        if (result<void> idle = all_done(); !idle) return failure(idle.error());
+      if (foreign(l.name)) {
+        if (result<void> done = all_done(); !done) return failure(done.error());
         return true;
       }
+      if (result<void> done = fence_off(i); !done) return failure(done.error());
       if (l.marks.empty()) continue;
       if (result<void> done = streams_.synchronize(l.marks.back().point); !done) return failure(done.error());
       while (!l.marks.empty()) pass(l);
@@ -200,6 +199,11 @@ class timeline {
     l.retired = false;
     std::ranges::fill(l.ordered, tick{0});
     return i;
+  }
+
+  [[nodiscard]] bool foreign(stream s) const noexcept {
+    if constexpr (SelectiveStreamPolicy<Streams>) return streams_.foreign(s);
+    else return false;
   }
 
   [[nodiscard]] result<bool> poll(lane& l) noexcept {

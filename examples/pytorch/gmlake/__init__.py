@@ -1,0 +1,210 @@
+"""gmlake as PyTorch's CUDA memory allocator: scattered free memory is stitched to contiguous blocks.
+
+    import gmlake
+    gmlake.enable()                       # before CUDA is used
+
+or, with a program left as it is, `python -m gmlake train.py …`. Sizes are in bytes; where one is taken, a text such as
+"30GiB" will do too. `device` is a number, a `torch.device` or its name, and the current device where it is left out. What
+goes wrong is an `Error`, a RuntimeError that says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from . import activation
+from .figures import parse_snapshot, parse_stats
+from .library import Error
+from .recording import Recording
+
+__all__ = [
+    "Error",
+    "Recording",
+    "allocator",
+    "enable",
+    "enabled",
+    "mark",
+    "one_handle",
+    "own_chunks",
+    "record",
+    "report",
+    "retire_stream",
+    "set_limit",
+    "snapshot",
+    "stats",
+    "step",
+    "trim",
+]
+
+_UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_UNITS |= {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_OWN_CHUNKS, _ONE_HANDLE = 1, 2
+
+
+def enable(
+    preset: str | None = None,
+    limit: int | str | None = None,
+    chunk: int | str | None = None,
+    level: str = "auto",
+    **more: object,
+) -> None:
+    """Lets PyTorch allocate CUDA memory from gmlake, in this process, until it ends.
+
+    `preset`: "lake" (the default) or "gmlake", the paper's algorithm. `limit`: memory a device at most, also as part of
+    it, "90%". `chunk`: the size of all chunks, where the pool is not to choose. `level`: "full" has all that PyTorch's
+    own allocator has, and must have been built against this PyTorch; "plain" is a pluggable allocator; "auto" is
+    GMLAKE_LEVEL if that is set, and otherwise the better one there is. `more`: any other setting by its name. All go
+    before the environment's (GMLAKE_LIMIT and so on).
+
+    Once switched on, it may be called again with no settings or the same. Raises `Error` when CUDA's memory is in use
+    already, for settings that are not known or make no sense, for others than are in force once memory has been
+    allocated, and where the library was not built.
+    """
+    given = {"preset": preset, "limit": limit, "chunk": chunk, **more}
+    activation.enable(level, {name: value for name, value in given.items() if value is not None})
+
+
+def enabled() -> str | None:
+    """The level that this process allocates at, "full" or "plain"; None if PyTorch has another allocator."""
+    return activation.enabled()
+
+
+def stats(device: Any = None) -> dict[str, int]:
+    """The device's figures by name, such as `requested`, `live`, `reserved` and their `_peak`s, in bytes, counts, and
+    nanoseconds where the name ends in `_ns`. Empty before the first allocation on it. Raises `Error` if switched off."""
+    return parse_stats(activation.in_use().text("gmlake_stats", _ordinal(device)) or "")
+
+
+def snapshot(device: Any = None) -> dict[str, list[dict[str, Any]]]:
+    """Where everything is on the device, as lists of dictionaries:
+
+    - `chunks`, physical memory at its home: `pool`, `address`, `size`
+    - `blocks`, what the homes are cut into: these, `requested`, `stream`, `state` (free, live, taken by a stitch, or a
+      hole without memory) and `pending` (freed, and still used by other streams)
+    - `stitches`: the same, `live`, and the `extents` of `address` and `size` that they map
+
+    A private pool has an id of its own as `pool`; the main one's is "0.0". All are empty before the first allocation.
+    Linear in the blocks, which wait meanwhile. Raises `Error` if switched off.
+    """
+    return parse_snapshot(activation.in_use().text("gmlake_snapshot", _ordinal(device)) or "")
+
+
+def trim(device: Any = None) -> None:
+    """Gives the device's free memory back to the driver. Raises `Error` if nothing was allocated there."""
+    activation.in_use().do("gmlake_trim", _ordinal(device))
+
+
+def set_limit(limit: int | str, device: Any = None) -> None:
+    """Sets how much memory the device's pools may hold from now on; what they hold already they keep. Raises `Error`
+    for what is no size."""
+    activation.in_use().do("gmlake_set_limit", _ordinal(device), _bytes(limit))
+
+
+def retire_stream(stream: Any) -> None:
+    """Says that a stream (`torch.cuda.Stream`, or the handle of one on the current device) is about to be destroyed.
+    Its work must be done. PyTorch's own streams need not be retired; they are never destroyed."""
+    device = _ordinal(getattr(stream, "device", None))
+    activation.in_use().do("gmlake_retire_stream", device, getattr(stream, "cuda_stream", stream))
+
+
+@contextlib.contextmanager
+def one_handle() -> Iterator[None]:
+    """What this thread allocates inside is physical memory of one handle, as NCCL's registration, RDMA and other
+    processes need it. Does nothing if switched off."""
+    with _placement(_ONE_HANDLE):
+        yield
+
+
+@contextlib.contextmanager
+def own_chunks() -> Iterator[None]:
+    """What this thread allocates inside lies on chunks that nothing else shares. Does nothing if switched off."""
+    with _placement(_OWN_CHUNKS):
+        yield
+
+
+def record(path: str | os.PathLike[str]) -> Recording:
+    """Records all allocations from now on, beginning with what is live, as a trace that `gmlake-replay` reads.
+
+    Call `stop()` on what is returned, or use it in a `with`; at the latest it is written when the process ends. Raises
+    `Error` if switched off, while another recording runs, and where the path's folder is missing.
+    """
+    return Recording(activation.in_use(), path)
+
+
+def mark(label: str) -> None:
+    """Puts a mark, printable ASCII, into what is being recorded; does nothing otherwise. Raises `Error` for another label."""
+    if not label or not re.fullmatch(r"[ -~]+", label):
+        raise Error(f"gmlake: the mark {label!r} is not printable ASCII")
+    library = activation.switched_on()
+    if library is not None:
+        library.do("gmlake_record_mark", label.encode())
+
+
+@contextlib.contextmanager
+def step() -> Iterator[None]:
+    """A training step: writes the mark "step" where it begins. Does nothing if nothing is recorded."""
+    mark("step")
+    yield
+
+
+def report(path: str | os.PathLike[str]) -> None:
+    """Writes a page (HTML, complete in itself) about the run so far on all devices. Its course is in it only as far as it
+    was recorded. Raises `Error` if switched off, or when the file can't be written."""
+    activation.in_use().do("gmlake_report", os.fsencode(path))
+
+
+def allocator() -> Any:
+    """A `torch.cuda.memory.CUDAPluggableAllocator` of the plain library, for a pool beside PyTorch's own allocator:
+
+        pool = torch.cuda.MemPool(gmlake.allocator().allocator())
+        with torch.cuda.use_mem_pool(pool): …
+
+    The same one each time. Where gmlake is not switched on, `stats` and the others tell of its memory.
+    """
+    return activation.allocator()
+
+
+@contextlib.contextmanager
+def _placement(where: int) -> Iterator[None]:
+    library = activation.switched_on()
+    if library is None:
+        yield
+        return
+    before = library.number("gmlake_placement", where)
+    try:
+        yield
+    finally:
+        library.number("gmlake_placement", before)
+
+
+def _ordinal(device: Any) -> int:
+    if isinstance(device, int):
+        return device
+    if isinstance(device, str):
+        named = re.fullmatch(r"cuda(?::(\d+))?", device)
+        if named is None:
+            raise Error(f"gmlake: '{device}' is no CUDA device")
+        index = named[1]
+    else:
+        if device is not None and device.type != "cuda":
+            raise Error(f"gmlake: '{device}' is no CUDA device")
+        index = getattr(device, "index", None)
+    if index is not None:
+        return int(index)
+    # Nothing is current where CUDA was not used, and asking would begin to use it.
+    torch = sys.modules.get("torch")
+    return torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
+
+
+def _bytes(size: int | str) -> int:
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    given = re.fullmatch(r"(\d+(?:\.\d*)?) ?([A-Za-z]*)", size) if isinstance(size, str) else None
+    if given is None or given[2] not in _UNITS or float(given[1]) == 0:
+        raise Error(f"gmlake: {size!r} is no size; one is 30GiB, say, or a number of bytes")
+    return int(float(given[1]) * _UNITS[given[2]])

@@ -1,0 +1,111 @@
+"""Which library this process allocates from, if any. A process switches once, before CUDA is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from .library import LEVELS, Error, Library
+from .pluggable import pluggable
+from .recording import follow_environment
+
+_switched_on: Library | None = None
+_beside: tuple[Library, Any] | None = None  # for pools of memory while PyTorch keeps its own allocator
+_told: set[str] = set()
+
+
+def enable(level: str, settings: dict[str, object]) -> None:
+    """See `gmlake.enable`."""
+    global _switched_on
+    if level == "auto":
+        level = os.environ.get("GMLAKE_LEVEL") or "auto"
+    if level not in ("auto", *LEVELS):
+        raise Error(f"gmlake: no level is named '{level}'; there are: auto, {', '.join(LEVELS)}")
+    if _switched_on is not None:
+        if level not in ("auto", _switched_on.level):
+            raise Error(f"gmlake: the level is '{_switched_on.level}' already, and can't become '{level}'")
+        if settings:
+            _configure(_switched_on, settings)
+        return
+    import torch
+
+    if torch.version.cuda is None:
+        raise Error("gmlake: this PyTorch is built without CUDA")
+    library = _open(level)
+    _configure(library, settings)
+    if library.level == "full":
+        library.do("gmlake_install")
+    else:
+        try:
+            torch.cuda.memory.change_current_allocator(pluggable(library))
+        except RuntimeError as error:
+            raise Error(f"gmlake: CUDA is in use already, with another allocator; enable gmlake first: {error}") from error
+    _switched_on = library
+    _tell_notes(library)
+    follow_environment(library)
+
+
+def enabled() -> str | None:
+    """See `gmlake.enabled`."""
+    return None if _switched_on is None else _switched_on.level
+
+
+def switched_on() -> Library | None:
+    """The library that PyTorch allocates from, or None."""
+    return _switched_on
+
+
+def in_use() -> Library:
+    """The library that something can be asked of. Raises `Error` where there is none."""
+    if _switched_on is not None:
+        return _switched_on
+    if _beside is not None:
+        return _beside[0]
+    raise Error("gmlake: not switched on; call gmlake.enable() before CUDA is used")
+
+
+def allocator() -> Any:
+    """See `gmlake.allocator`."""
+    global _beside
+    if _beside is None:
+        library = _switched_on if enabled() == "plain" else Library("plain")
+        if library is not _switched_on:
+            _configure(library, {})
+            _tell_notes(library)
+        _beside = library, pluggable(library)
+    return _beside[1]
+
+
+def check_settings() -> None:
+    """Raises `Error` where no library was built, or the environment's settings make no sense. Needs no PyTorch."""
+    _configure(Library("plain"), {})
+
+
+def _open(level: str) -> Library:
+    if level != "auto":
+        return Library(level)
+    try:
+        return Library("full")
+    except Error as error:
+        library = Library("plain")
+        if (library.path.parent / "libgmlake_torch_full.so").exists():
+            _tell(f"{error}\ngmlake: so it is switched on at the level 'plain'")
+        return library
+
+
+def _configure(library: Library, settings: dict[str, object]) -> None:
+    lines = (f"{name}={int(value) if isinstance(value, bool) else value}\n" for name, value in settings.items())
+    library.do("gmlake_configure", "".join(lines).encode())
+
+
+def _tell_notes(library: Library) -> None:
+    for note in (library.text("gmlake_notes") or "").splitlines():
+        _tell(note)
+
+
+def _tell(note: str) -> None:
+    # Once a process, and of several ranks only the first one's.
+    if note not in _told and os.environ.get("RANK", "0") == "0":
+        _told.add(note)
+        print(note, file=sys.stderr)

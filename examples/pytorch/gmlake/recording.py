@@ -1,0 +1,101 @@
+"""Recordings of what a process allocates, and the files they leave.
+
+Only the process that began a recording writes it: a forked child has its parent's memory, and no GPU.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gzip
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+
+from .environment import of_this_process, tagged
+from .library import Error, Library
+
+
+class Recording:
+    """What is allocated from its making on. As a context manager it stops at the end of the block; whatever is still
+    being recorded when the process ends is written then."""
+
+    running: Recording | None = None
+
+    def __init__(self, library: Library, path: str | os.PathLike[str], whole_process: bool = False):
+        """Raises `Error` where another recording is running, or the file's folder is missing."""
+        if Recording.running is not None:
+            raise Error(f"gmlake: {Recording.running.path} is being recorded already; stop that first")
+        self.path = absolute(path)
+        self._whole_process = whole_process
+        self._library = library
+        self._process = os.getpid()
+        library.do("gmlake_record_start")
+        Recording.running = self
+        atexit.register(_without_traceback, self.stop)
+
+    def stop(self) -> list[str]:
+        """Ends the recording and writes a trace for each device that was used, gzip'd if the name ends in .gz: device
+        0's under the name given, device n's with `.gpu<n>` before the extension. Returns their paths; none the second
+        time, and none in a forked child. Raises `Error` if one can't be written. Linear in the events."""
+        if Recording.running is not self or os.getpid() != self._process:
+            return []
+        Recording.running = None
+        self._library.do("gmlake_record_stop")
+        base = of_this_process(self.path) if self._whole_process else self.path
+        written = []
+        for device in range(self._library.number("gmlake_device_count")):
+            trace = self._library.trace(device)
+            if not trace:
+                continue
+            path = tagged(base, f".gpu{device}") if device > 0 else base
+            write(path, trace)
+            written.append(path)
+        return written
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def follow_environment(library: Library) -> None:
+    """Begins what GMLAKE_RECORD and GMLAKE_REPORT ask for. The page needs a recording too, to show the run's course."""
+    trace, page = os.environ.get("GMLAKE_RECORD"), os.environ.get("GMLAKE_REPORT")
+    if page:
+        path, process = absolute(page), os.getpid()
+
+        def report() -> None:
+            if os.getpid() == process and library.number("gmlake_device_count") > 0:
+                library.do("gmlake_report", os.fsencode(of_this_process(path)))
+
+        atexit.register(_without_traceback, report)
+        if not trace:
+            library.do("gmlake_record_start")
+    if trace:
+        Recording(library, trace, whole_process=True)
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """The path, whatever folder the process changes to later. Raises `Error` where its folder is missing: better now
+    than when there is something to write."""
+    whole = pathlib.Path(os.path.abspath(path))
+    if not whole.parent.is_dir():
+        raise Error(f"gmlake: there is no folder {whole.parent} to write {whole.name} to")
+    return str(whole)
+
+
+def write(path: str | os.PathLike[str], trace: bytes) -> None:
+    """Writes a trace, gzip'd if the name ends in .gz. Raises `Error`."""
+    try:
+        pathlib.Path(path).write_bytes(gzip.compress(trace, 6, mtime=0) if str(path).endswith(".gz") else trace)
+    except OSError as error:
+        raise Error(f"gmlake: can't write {path}: {error.strerror}") from error
+
+
+def _without_traceback(last: Callable[[], object]) -> None:
+    try:
+        last()
+    except Error as error:
+        print(error, file=sys.stderr)
