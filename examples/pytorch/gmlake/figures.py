@@ -6,6 +6,7 @@ from typing import Any
 
 from .library import Error
 
+_PLURAL = {"chunk": "chunks", "block": "blocks", "stitch": "stitches"}
 _FIELDS = {"chunk": 4, "block": 8, "stitch": 8}
 
 
@@ -29,7 +30,7 @@ def parse_snapshot(text: str) -> dict[str, list[dict[str, Any]]]:
         try:
             if len(fields) + 1 != _FIELDS[kind]:
                 raise ValueError
-            found[kind + "s"].append(_READ[kind](*fields))
+            found[_PLURAL[kind]].append(_READ[kind](*fields))
         except (KeyError, ValueError):
             raise Error(f"gmlake: {line!r} is no line of a snapshot") from None
     return found

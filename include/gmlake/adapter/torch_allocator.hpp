@@ -17,6 +17,10 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <torch/headeronly/version.h>
+
+static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11,
+              "the allocator interface of PyTorch 2.11 and later");
 
 #include "gmlake/adapter/torch_figures.hpp"
 #include "gmlake/adapter/torch_history.hpp"
@@ -143,7 +147,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
 
   // ---- figures
 
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(device_index device) override {
+  c10::cuda::CUDACachingAllocator::DeviceStats getDeviceStats(device_index device) override {
     check_device(device);
     auto stats = device_stats(device_of(device));
     std::scoped_lock const lock(mutex_);
@@ -209,8 +213,8 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     std::scoped_lock const lock(mutex_);
     return history_options_.enabled;
   }
-  void recordHistory(bool enabled, c10::CachingDeviceAllocator::CreateContextFn recorder, std::size_t most, level when,
-                     bool clear, std::vector<std::string> const& skipped) override {
+  void recordHistory(bool enabled, c10::cuda::CUDACachingAllocator::CreateContextFn recorder, std::size_t most,
+                     level when, bool clear, std::vector<std::string> const& skipped) override {
     TORCH_CHECK(when == level::NEVER || recorder != nullptr);
     std::scoped_lock const lock(mutex_);
     history_options_ = {
@@ -242,7 +246,18 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     std::scoped_lock const lock(mutex_);
     observers_.push_back(std::move(observer));
   }
-  void attachAllocatorTraceTracker(c10::CachingDeviceAllocator::AllocatorTraceTracker tracker) override {
+#if TORCH_VERSION_MINOR >= 12
+  void attachOomRejectionObserver(c10::cuda::CUDACachingAllocator::OomRejectionObserver observer) override {
+    std::scoped_lock const lock(mutex_);
+    rejection_observers_.push_back(std::move(observer));
+  }
+  std::shared_ptr<c10::GatheredContext> getContextForPointer(void const* p) override {
+    torch_registry::owner const o = torch_process::get().owner(p);
+    torch_history const* const h = o.device != nullptr ? history(o.device->ordinal()) : nullptr;
+    return h != nullptr ? h->context_of(reinterpret_cast<std::size_t>(p)) : nullptr;
+  }
+#endif
+  void attachAllocatorTraceTracker(c10::cuda::CUDACachingAllocator::AllocatorTraceTracker tracker) override {
     std::scoped_lock const lock(mutex_);
     trackers_.push_back(tracker);
     for (torch_history* const h : histories()) h->track(tracker);
@@ -509,6 +524,14 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
       observers = observers_;
     }
     for (auto const& o : observers) o(device, n, std::min<bytes>(total, d.limit().limit()), free);
+#if TORCH_VERSION_MINOR >= 12
+    decltype(rejection_observers_) rejection_observers;
+    {
+      std::scoped_lock const lock(mutex_);
+      rejection_observers = rejection_observers_;
+    }
+    for (auto const& o : rejection_observers) o(device, n, a.live, total);
+#endif
     TORCH_CHECK_WITH(OutOfMemoryError, false, torch_process::out_of_memory_text(d, n, e));
   }
 
@@ -520,6 +543,9 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   torch_history::options history_options_;
   std::vector<torch_history::tracker> trackers_;
   std::vector<c10::cuda::CUDACachingAllocator::OutOfMemoryObserver> observers_;
+#if TORCH_VERSION_MINOR >= 12
+  std::vector<c10::cuda::CUDACachingAllocator::OomRejectionObserver> rejection_observers_;
+#endif
   std::vector<c10::CachingDeviceAllocator::AnnotationEntry> annotations_;
   c10::ApproximateClockToUnixTimeConverter clock_;
   std::atomic<bool> enabled_{true};

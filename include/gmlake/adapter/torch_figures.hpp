@@ -33,7 +33,7 @@ namespace gmlake {
 /// What PyTorch's own allocator would tell of the pools. `active` counts what
 /// is handed out or kept for another stream; `inactive_split` what is
 /// free in chunks that are partly used.
-[[nodiscard]] inline c10::CachingDeviceAllocator::DeviceStats device_stats(torch_device& d) {
+[[nodiscard]] inline c10::cuda::CUDACachingAllocator::DeviceStats device_stats(torch_device& d) {
   torch_lines const sum = d.lines();
   pool_stats all;
   bytes releasable = 0;
@@ -46,7 +46,7 @@ namespace gmlake {
     all.host_waits += s.host_waits;
     releasable += p.free_chunks();
   });
-  c10::CachingDeviceAllocator::DeviceStats out;
+  c10::cuda::CUDACachingAllocator::DeviceStats out;
   out.allocation = to_stats(sum, &torch_totals::allocation);
   out.active = out.allocation;
   out.segment = to_stats(sum, &torch_totals::segment);
@@ -75,9 +75,9 @@ namespace detail {
 
 [[nodiscard]] inline void* to_segment_stream(stream s) noexcept { return reinterpret_cast<void*>(to_integer(s)); }
 
-inline void add_block(c10::CachingDeviceAllocator::SegmentInfo& s, bytes size, bytes requested, bool allocated,
+inline void add_block(c10::cuda::CUDACachingAllocator::SegmentInfo& s, bytes size, bytes requested, bool allocated,
                       bool active) {
-  c10::CachingDeviceAllocator::BlockInfo b;
+  c10::cuda::CUDACachingAllocator::BlockInfo b;
   b.size = size;
   b.requested_size = requested;
   b.allocated = allocated;
@@ -92,10 +92,10 @@ inline void add_block(c10::CachingDeviceAllocator::SegmentInfo& s, bytes size, b
 }  // namespace detail
 
 /// The device's memory as segments, in order of address; of one pool alone, if it is named. Linear.
-[[nodiscard]] inline std::vector<c10::CachingDeviceAllocator::SegmentInfo> segments_of(torch_device& d,
-                                                                                       c10::DeviceIndex device,
-                                                                                       torch_pool_id const* only) {
-  using segment = c10::CachingDeviceAllocator::SegmentInfo;
+[[nodiscard]] inline std::vector<c10::cuda::CUDACachingAllocator::SegmentInfo> segments_of(torch_device& d,
+                                                                                           c10::DeviceIndex device,
+                                                                                           torch_pool_id const* only) {
+  using segment = c10::cuda::CUDACachingAllocator::SegmentInfo;
   std::vector<segment> all;
   d.each_pool([&](torch_pool_id id, torch_pool& p) {
     if (only != nullptr && *only != id) return;

@@ -23,14 +23,14 @@ namespace gmlake {
 /// One device's. Its `torch_listener` part is called under a pool's lock.
 class torch_history final : public torch_listener {
  public:
-  using entry = c10::CachingDeviceAllocator::TraceEntry;
+  using entry = c10::cuda::CUDACachingAllocator::TraceEntry;
   using context = std::shared_ptr<c10::GatheredContext>;
-  using level = c10::CachingDeviceAllocator::RecordContext;
-  using tracker = c10::CachingDeviceAllocator::AllocatorTraceTracker;
+  using level = c10::cuda::CUDACachingAllocator::RecordContext;
+  using tracker = c10::cuda::CUDACachingAllocator::AllocatorTraceTracker;
 
   struct options {
     bool enabled = false;
-    c10::CachingDeviceAllocator::CreateContextFn recorder = nullptr;
+    c10::cuda::CUDACachingAllocator::CreateContextFn recorder = nullptr;
     std::size_t most = 1;
     level when = level::NEVER;
     std::unordered_set<int> skipped;  ///< actions

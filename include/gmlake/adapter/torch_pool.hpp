@@ -175,7 +175,7 @@ template <PhysicalBackend Backend, StreamPolicy Streams>
                                                           std::atomic<torch_listener*> const* listener) {
   torch_observer const observer(listener, options.small_limit, options.small_chunk);
   lru_options idle;
-  if (s.idle_stitches) idle.stitches = *s.idle_stitches;
+  if (s.idle_addresses) idle.addresses = *s.idle_addresses;
   if (s.preset == torch_settings::preset_kind::gmlake) {
     using base = gmlake_config<Backend, Streams>;
     using config =

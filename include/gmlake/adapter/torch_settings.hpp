@@ -11,7 +11,7 @@
 /// | `wait` | `GMLAKE_WAIT` | `1`: streams wait for each other rather than that memory grows (default); `0` |
 /// | `rdma` | `GMLAKE_RDMA` | `1`: network cards may reach the memory |
 /// | `vmm_defragment` | `vmmDefragment` | `0`: never stitch |
-/// | `auto_gc` | `autoGC` | idle stitches kept at most |
+/// | `auto_gc` | `autoGC` | addresses that idle stitches may take, GiB |
 /// | `frag_limit` | `fragLimit` | smaller requests are never stitched; bytes |
 /// | `reuse_limit` | `reuseLimit` | an idle stitch serves requests down to its size divided by this |
 /// | `defrag_level` | `defragLevel` | `0` stitches whenever free memory suffices, `1` only once growth has failed |
@@ -44,8 +44,8 @@ struct torch_settings {
   std::optional<bytes> small;            ///< `pool_options::small_limit`
   bool wait = true;
   bool rdma = false;
-  bool stitch = true;                        ///< vmmDefragment
-  std::optional<std::size_t> idle_stitches;  ///< autoGC
+  bool stitch = true;                   ///< vmmDefragment
+  std::optional<bytes> idle_addresses;  ///< autoGC
   std::optional<bytes> frag_limit;
   std::optional<double> reuse_limit;
   std::optional<int> defrag_level;
@@ -134,11 +134,12 @@ inline constexpr std::array keys = {
     key{"rdma", "GMLAKE_RDMA", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.rdma); }},
     key{"vmm_defragment", "vmmDefragment", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.stitch); }},
-    key{"auto_gc", "autoGC", "a number of stitches",
+    key{"auto_gc", "autoGC", "a number of GiB",
         [](torch_settings& s, std::string_view v) {
-          std::optional<bytes> const n = to_size(v);
-          s.idle_stitches = n;
-          return n.has_value();
+          std::optional<double> const gibibytes = to_number(v);
+          if (!gibibytes || *gibibytes < 0 || *gibibytes > 1e6) return false;
+          s.idle_addresses = static_cast<bytes>(*gibibytes * 0x1p30);
+          return true;
         }},
     key{"frag_limit", "fragLimit", "a size in bytes",
         [](torch_settings& s, std::string_view v) { return bool(s.frag_limit = to_size(v)); }},
@@ -147,11 +148,11 @@ inline constexpr std::array keys = {
           s.reuse_limit = to_number(v);
           return s.reuse_limit && *s.reuse_limit >= 1;
         }},
-    key{"defrag_level", "defragLevel", "0 or 1",
+    key{"defrag_level", "defragLevel", "0, 1 or more",
         [](torch_settings& s, std::string_view v) {
-          bool once_grown = false;
-          if (!to_flag(v, once_grown)) return false;
-          s.defrag_level = once_grown ? 1 : 0;
+          std::optional<double> const level = to_number(v);
+          if (!level || *level < 0 || *level > 9 || *level != std::floor(*level)) return false;
+          s.defrag_level = static_cast<int>(*level);
           return true;
         }},
 };
@@ -202,7 +203,8 @@ class torch_settings_reader {
     out += "\nlimit=" + (s.limit_fraction ? std::to_string(100 * *s.limit_fraction) + "%" : size(s.limit, ""));
     out += "\nchunk=" + size(s.chunk, "adaptive") + "\nsmall=" + size(s.small, "262144");
     out += std::string("\nwait=") + (s.wait ? "1" : "0") + "\nrdma=" + (s.rdma ? "1" : "0");
-    out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") + "\nauto_gc=" + number(s.idle_stitches, "");
+    out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") +
+           "\nauto_gc=" + (s.idle_addresses ? std::to_string(*s.idle_addresses >> 30) : std::string{});
     out += "\nfrag_limit=" + size(s.frag_limit, "") + "\nreuse_limit=" + number(s.reuse_limit, "");
     return out + "\ndefrag_level=" + number(s.defrag_level, "") + "\n";
   }

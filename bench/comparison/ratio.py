@@ -1,0 +1,49 @@
+"""Medians, ratios of medians, and how sure they are."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from typing import NamedTuple
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+
+class Ratio(NamedTuple):
+    """A ratio of medians; the interval is None where a side has only one run."""
+
+    value: float
+    interval: tuple[float, float] | None
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.interval[0]:.3f}, {self.interval[1]:.3f}]"
+
+
+def ratio_to_best(of: list[float], to: list[list[float]], seed: int = 1) -> Ratio | None:
+    """The median of one allocator's runs, divided by the least of others' medians, with its bootstrap interval (Efron
+    and Tibshirani, An Introduction to the Bootstrap, 13.3): runs are drawn again with replacement, allocator by
+    allocator, and the middle 95% of the ratios kept. None where a side has no runs."""
+    to = [runs for runs in to if runs]
+    if not of or not to:
+        return None
+
+    def ratio(of: list[float], to: list[list[float]]) -> float:
+        return statistics.median(of) / min(statistics.median(runs) for runs in to)
+
+    value = ratio(of, to)
+    if len(of) < 2 or any(len(runs) < 2 for runs in to):
+        return Ratio(value, None)
+    draw = random.Random(seed)
+    again = sorted(
+        ratio(draw.choices(of, k=len(of)), [draw.choices(runs, k=len(runs)) for runs in to]) for _ in range(RESAMPLES)
+    )
+    outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    return Ratio(value, (again[outside], again[-1 - outside]))
+
+
+def in_turn(allocators: list[str], runs: int) -> list[str]:
+    """The order of runs: forwards, backwards, forwards …, so that a steady drift of the machine cancels out."""
+    return [name for n in range(runs) for name in (allocators if n % 2 == 0 else reversed(allocators))]

@@ -1,0 +1,82 @@
+"""Results of comparisons, kept as JSON objects a line, and what they come to.
+
+A line is a run (`"kind": "run"`, with the fields of `Run`) or the smallest cap that was found (`"kind": "cap"`). Each has
+the `session` it belongs to, by the time that began, the workload's `name`, the `command` and the `machine`.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import statistics
+from typing import Any
+
+from .ratio import Ratio, ratio_to_best
+from .run import ALLOCATORS
+
+
+class Workload:
+    """One session's results for one workload."""
+
+    def __init__(self, name: str, lines: list[dict[str, Any]]):
+        self.name = name
+        self.machine: dict[str, str] = {}
+        self.runs: dict[str, list[dict[str, Any]]] = {}
+        self.caps: dict[str, float | None] = {}
+        for line in lines:
+            if line["kind"] == "cap":
+                self.caps[line["allocator"]] = line["smallest_cap_mib"]
+                continue
+            self.runs.setdefault(line["allocator"], []).append(line)
+            self.machine |= line["machine"]
+
+    def allocators(self) -> list[str]:
+        return [name for name in ALLOCATORS if name in self.runs]
+
+    def values(self, allocator: str, field: str) -> list[float]:
+        """A field of the runs that completed."""
+        return [run[field] for run in self.runs.get(allocator, []) if run["ok"] and run[field] is not None]
+
+    def median(self, allocator: str, field: str) -> float | None:
+        values = self.values(allocator, field)
+        return statistics.median(values) if values else None
+
+    def requested(self) -> float | None:
+        """What the program asks for at its peak, in MiB; the same under every allocator but for chance."""
+        found = [value for name in self.allocators() for value in self.values(name, "requested_mib")]
+        return statistics.median(found) if found else None
+
+    def step_ratio(self, allocator: str, others: list[str]) -> Ratio | None:
+        """The allocator's step time divided by the best of the others'."""
+        return ratio_to_best(
+            self.values(allocator, "step_ms"), [self.values(o, "step_ms") for o in others if o != allocator]
+        )
+
+
+def append(path: pathlib.Path | None, line: dict[str, Any]) -> None:
+    """Adds a line to a file, at once, so that an interruption loses nothing. Does nothing without a path."""
+    if path is not None:
+        with open(path, "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def read(path: pathlib.Path) -> list[dict[str, Any]]:
+    """A file's lines. Raises ValueError, with the line's number, for one that is no result."""
+    found = []
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        try:
+            line = json.loads(text)
+            if line["kind"] not in ("run", "cap"):
+                raise KeyError
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path}, line {number}: no result of compare.py") from None
+        found.append(line)
+    return found
+
+
+def workloads(lines: list[dict[str, Any]]) -> list[Workload]:
+    """Each workload's latest session, as only runs of one session took turns. In the order of first appearance."""
+    by_name: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for line in lines:
+        by_name.setdefault(line["name"], {}).setdefault(line["session"], []).append(line)
+    return [Workload(name, sessions[max(sessions)]) for name, sessions in by_name.items()]
