@@ -7,8 +7,8 @@
 The command is left as it is: a probe is put into its Python processes, which samples the device's memory and times the
 optimizer's steps. Allocators take turns, so that a drift of the machine meets all alike. Nothing else should run on the
 GPU: the driver's figure counts all processes. A command that prints lines `REC {json}` with its own figures (ms_med,
-peak_used_mib, requested_mib, reserved_mib, retries, ok, err) is believed. What does not exit with 0, or says `"ok": false`,
-has failed; the other runs go on.
+peak_used_mib, requested_mib, reserved_mib, retries, ok, err) is believed. What does not exit with 0, or says
+`"ok": false`, has failed; the other runs go on.
 """
 
 from __future__ import annotations
@@ -46,8 +46,13 @@ def _options(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argp
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--runs", type=_count, default=3, metavar="N", help="runs under each allocator; default: 3")
-    parser.add_argument("--allocators", type=_allocators, default=list(ALLOCATORS), metavar="A,B",
-                        help="of native, expandable and gmlake; default: all")
+    parser.add_argument(
+        "--allocators",
+        type=_allocators,
+        default=list(ALLOCATORS),
+        metavar="A,B",
+        help="of native, expandable and gmlake; default: all",
+    )
     parser.add_argument("--caps", action="store_true", help="also find the smallest cap that each survives")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="append each result to this file")
     parser.add_argument("--chart", type=pathlib.Path, metavar="FILE", help="draw the results as .svg or .png")

@@ -8,7 +8,7 @@ import pathlib
 from .results import Workload
 from .run import ALLOCATORS
 
-_COLOURS = {"native": "#8a8f98", "expandable": "#c9a227", "gmlake": "#1f6f8b"}
+_COLOURS = {"native": "#8a8f98", "expandable": "#a8801a", "gmlake": "#1f6f8b"}
 _NAMES = {"native": "native", "expandable": "expandable segments", "gmlake": "gmlake"}
 _INK, _GIB = "#222222", 1024
 _BAR = 0.25  # of the distance between two workloads
@@ -80,9 +80,15 @@ def _draw_steps(axes, workloads: list[Workload]) -> None:
             if ratio.interval is not None:
                 axes.hlines(at, *ratio.interval, color=_COLOURS[other])
             axes.plot(ratio.value, at, "o", markersize=5, color=_COLOURS[other])
-            said = f"{ratio.value:.3f}" + (f" of {_NAMES[other]}'s" if row == 0 else "")
+            said = f"{ratio.value:.3f}" + (f" of {other}'s" if row == 0 else "")
             axes.annotate(
-                said, (ratio.value, at), (0, 5), textcoords="offset points", ha="center", color=_COLOURS[other]
+                said,
+                (ratio.value, at),
+                (0, 6),
+                textcoords="offset points",
+                ha="center",
+                color=_COLOURS[other],
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0},
             )
-    axes.set_xlabel("gmlake's step time, as part of theirs, with 95% intervals")
+    axes.set_xlabel("gmlake's step time divided by theirs,\nwith 95% intervals")
     axes.margins(x=0.35)

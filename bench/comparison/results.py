@@ -1,7 +1,7 @@
 """Results of comparisons, kept as JSON objects a line, and what they come to.
 
-A line is a run (`"kind": "run"`, with the fields of `Run`) or the smallest cap that was found (`"kind": "cap"`). Each has
-the `session` it belongs to, by the time that began, the workload's `name`, the `command` and the `machine`.
+A line is a run (`"kind": "run"`, with the fields of `Run`) or the smallest cap that was found (`"kind": "cap"`). Each
+has the `session` it belongs to, by the time that began, the workload's `name`, the `command` and the `machine`.
 """
 
 from __future__ import annotations

@@ -28,13 +28,14 @@ _ERROR_CHARACTERS = 400
 
 @dataclasses.dataclass
 class Run:
-    """What one run was like. Figures that nothing was heard of are None; memory is in MiB, the greatest of all ranks."""
+    """What one run was like. Figures that nobody told are None; memory is in MiB, the greatest of all ranks."""
 
     allocator: str
     ok: bool = False
     status: int | None = None  # None after a timeout
     wall_s: float = 0.0
     step_ms: float | None = None  # the median step, and of ranks the median
+    total_s: float | None = None  # all steps, the first ones included; of ranks the longest
     steps: int | None = None
     peak_used_mib: float | None = None  # as the driver sees it, less what was in use when CUDA began
     requested_mib: float | None = None
@@ -85,8 +86,14 @@ def run(command: list[str], allocator: str, cap_mib: float | None = None, timeou
         began = time.perf_counter()
         try:
             child = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, errors="replace", start_new_session=True,
+                command,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
             )
         except OSError as error:
             done.err = f"{command[0]}: {error.strerror}"
@@ -141,6 +148,8 @@ def take(done: Run, probes: list[dict[str, Any]], records: list[dict[str, Any]])
     timed = [steady(probe["steps_ms"]) for probe in probes if probe["steps_ms"]]
     medians = own_steps or [statistics.median(steps) for steps in timed]
     done.step_ms = statistics.median(medians) if medians else None
+    totals = _heard(records, "s_total") or [sum(probe["steps_ms"]) / 1e3 for probe in probes if probe["steps_ms"]]
+    done.total_s = max(totals) if totals else None
     counts = _heard(records, "steps") or [len(probe["steps_ms"]) + 1 for probe in probes if probe["steps_ms"]]
     done.steps = max(counts) if counts else None
     if probes:

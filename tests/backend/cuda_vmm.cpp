@@ -2,7 +2,10 @@
 
 #include "gmlake/backend/cuda_vmm.hpp"
 
+#include <array>
 #include <string_view>
+
+#include <unistd.h>
 
 #include "gmlake/backend/metered.hpp"
 #include "tests/backend/physical_backend_suite.hpp"
@@ -96,6 +99,87 @@ TEST_CASE("a thread's current context is left as it was") {
   CUcontext after = nullptr;
   REQUIRE(d.context_get_current(&after) == CUDA_SUCCESS);
   CHECK(before == after);
+}
+
+namespace {
+
+/// A device whose handles can be handed on; none, having said why, where there isn't one.
+std::optional<cuda_vmm> open_shareable() {
+  auto opened = cuda_vmm::open({.shareable = cuda_vmm_options::sharing::posix_fd});
+  if (opened) return *std::move(opened);
+  MESSAGE("skipped: ", describe(opened.error()));
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("an exported handle is imported as the same memory, which lives until both have released it") {
+  auto b = open_shareable();
+  if (!b) return;
+  bytes const n = b->granularity();
+  handle const h = must(b->create(n));
+  int const fd = must(b->export_fd(h));
+  CHECK(fd >= 0);
+  handle const again = must(b->import_fd(fd));
+  CHECK(::close(fd) == 0);
+  address const at = must(b->reserve(2 * n, 0));
+  must(b->map(at, n, h));
+  must(b->map(at + n, n, again));
+  must(b->set_access(at, 2 * n, access::read_write));
+  std::array<std::byte, 64> sent{};
+  sent.fill(std::byte{0x5a});
+  must(b->write(at, sent));
+  std::array<std::byte, 64> received{};
+  must(b->read(received, at + n));
+  CHECK(received == sent);
+  must(b->unmap(at, n));
+  must(b->release(h));
+  received.fill(std::byte{0});
+  must(b->read(received, at + n));
+  CHECK(received == sent);
+  must(b->unmap(at + n, n));
+  must(b->release(again));
+  must(b->unreserve(at, 2 * n));
+}
+
+TEST_CASE("a handle that was not made to be shared can't be exported, nor anything imported from no descriptor") {
+  auto b = make_backend<cuda_vmm>();
+  if (!b) return;
+  handle const h = must(b->create(b->granularity()));
+  CHECK_FALSE(b->export_fd(h).has_value());
+  CHECK_FALSE(b->import_fd(-1).has_value());
+  must(b->release(h));
+}
+
+TEST_CASE("access is granted to peers that can reach the device, and to no others") {
+  auto b = make_backend<cuda_vmm>();
+  if (!b) return;
+  must(b->grant(b->device()));  // it has it
+  CHECK_FALSE(b->grant(10'000).has_value());
+  CHECK_FALSE(b->grant(-1).has_value());
+  bytes const n = b->granularity();
+  address const at = must(b->reserve(n, 0));
+  handle const h = must(b->create(n));
+  must(b->map(at, n, h));
+  must(b->set_access(at, n, access::read_write));  // as if nobody had been refused
+  auto other = cuda_vmm::open({.device = 1});
+  if (other) {
+    if (auto const granted = b->grant(1)) {
+      must(b->grant(1));  // again: no news
+      must(b->set_access(at, n, access::read_write));
+      std::array<std::byte, 64> sent{};
+      sent.fill(std::byte{0x33});
+      must(b->write(at, sent));
+      std::array<std::byte, 64> received{};
+      must(other->read(received, at));
+      CHECK(received == sent);
+    } else {
+      CHECK(granted.error().code == errc::invalid_argument);
+    }
+  }
+  must(b->unmap(at, n));
+  must(b->release(h));
+  must(b->unreserve(at, n));
 }
 
 #endif  // cuda.h

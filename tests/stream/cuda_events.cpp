@@ -102,4 +102,42 @@ TEST_CASE("a captured stream is neither recorded nor made to wait, and its captu
   }
 }
 
+TEST_CASE("whether a stream is captured is known from its capture's beginning to its end, and of no other stream") {
+  if (!make_streams<cuda_events>()) {
+    CHECK_FALSE(cuda_events::captured(first_stream));  // without a driver nothing is
+    return;
+  }
+  auto const context = must(cuda_context::retain(0));
+  auto const create = entry<decltype(::cuStreamCreate)>("cuStreamCreate");
+  auto const destroy = entry<decltype(::cuStreamDestroy)>("cuStreamDestroy_v2");
+  auto const begin = entry<decltype(::cuStreamBeginCapture)>("cuStreamBeginCapture_v2");
+  auto const end = entry<decltype(::cuStreamEndCapture)>("cuStreamEndCapture");
+  auto const destroy_graph = entry<decltype(::cuGraphDestroy)>("cuGraphDestroy");
+  for (auto mode :
+       {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+    CAPTURE(mode);
+    CUstream queue = nullptr;
+    CUstream beside = nullptr;
+    CUgraph graph = nullptr;
+    CUresult const ended = context.with_current([&](cuda_driver const&) noexcept {
+      if (CUresult const r = create(&queue, CU_STREAM_NON_BLOCKING); r != CUDA_SUCCESS) return r;
+      if (CUresult const r = create(&beside, CU_STREAM_NON_BLOCKING); r != CUDA_SUCCESS) return r;
+      auto const name = static_cast<stream>(reinterpret_cast<std::uintptr_t>(queue));
+      auto const other = static_cast<stream>(reinterpret_cast<std::uintptr_t>(beside));
+      CHECK_FALSE(cuda_events::captured(name));
+      if (CUresult const r = begin(queue, mode); r != CUDA_SUCCESS) return r;
+      CHECK(cuda_events::captured(name));
+      CHECK_FALSE(cuda_events::captured(other));
+      CUresult const r = end(queue, &graph);  // asking has not broken it
+      CHECK_FALSE(cuda_events::captured(name));
+      return r;
+    });
+    CHECK(ended == CUDA_SUCCESS);
+    CHECK(graph != nullptr);
+    static_cast<void>(destroy_graph(graph));
+    static_cast<void>(destroy(queue));
+    static_cast<void>(destroy(beside));
+  }
+}
+
 #endif  // cuda.h

@@ -1,4 +1,4 @@
-"""One process's memory and step times, measured in it. Nothing here begins to use CUDA; it waits until the program does."""
+"""One process's memory and step times, measured in it. Nothing here begins to use CUDA; the program does."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Measures a Python program from inside, without a change to it: lies first on PYTHONPATH of what compare.py runs.
 
 It waits for the import of PyTorch, and in processes that then use CUDA samples the device's memory, times the
-optimizer's steps, sets the cap, and at the end leaves one JSON file in the folder COMPARE_PROBE. A process that does not
-import PyTorch goes on as if it were not there. The next sitecustomize, gmlake's if it is on PYTHONPATH, runs first.
+optimizer's steps, sets the cap, and at the end leaves one JSON file in the folder COMPARE_PROBE. A process without
+PyTorch goes on as if it were not there. The next sitecustomize, gmlake's if it is on PYTHONPATH, runs first.
 """
 
 import os

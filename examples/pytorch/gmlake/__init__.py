@@ -4,8 +4,8 @@
     gmlake.enable()                       # before CUDA is used
 
 or, with a program left as it is, `python -m gmlake train.py …`. Sizes are in bytes; where one is taken, a text such as
-"30GiB" will do too. `device` is a number, a `torch.device` or its name, and the current device where it is left out. What
-goes wrong is an `Error`, a RuntimeError that says why.
+"30GiB" will do too. `device` is a number, a `torch.device` or its name, and the current device where it is left out.
+What goes wrong is an `Error`, a RuntimeError that says why.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def enabled() -> str | None:
 
 def stats(device: Any = None) -> dict[str, int]:
     """The device's figures by name, such as `requested`, `live`, `reserved` and their `_peak`s, in bytes, counts, and
-    nanoseconds where the name ends in `_ns`. Empty before the first allocation on it. Raises `Error` if switched off."""
+    nanoseconds where the name ends in `_ns`. Empty before the first allocation. Raises `Error` if switched off."""
     return parse_stats(activation.in_use().text("gmlake_stats", _ordinal(device)) or "")
 
 
@@ -137,7 +137,8 @@ def record(path: str | os.PathLike[str]) -> Recording:
 
 
 def mark(label: str) -> None:
-    """Puts a mark, printable ASCII, into what is being recorded; does nothing otherwise. Raises `Error` for another label."""
+    """Puts a mark, printable ASCII, into what is being recorded; does nothing otherwise. Raises `Error` for any other
+    label."""
     if not label or not re.fullmatch(r"[ -~]+", label):
         raise Error(f"gmlake: the mark {label!r} is not printable ASCII")
     library = activation.switched_on()
@@ -153,8 +154,8 @@ def step() -> Iterator[None]:
 
 
 def report(path: str | os.PathLike[str]) -> None:
-    """Writes a page (HTML, complete in itself) about the run so far on all devices. Its course is in it only as far as it
-    was recorded. Raises `Error` if switched off, or when the file can't be written."""
+    """Writes a page (HTML, complete in itself) about the run so far on all devices. Its course is in it only as far as
+    it was recorded. Raises `Error` if switched off, or when the file can't be written."""
     activation.in_use().do("gmlake_report", os.fsencode(path))
 
 

@@ -17,13 +17,17 @@ from .recording import absolute
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m gmlake", description=__doc__, allow_abbrev=False,
+        prog="python -m gmlake",
+        description=__doc__,
+        allow_abbrev=False,
         usage="python -m gmlake [options] script.py …\n       python -m gmlake [options] -m module …",
     )
     parser.add_argument("--preset", metavar="P", help="lake (default), or gmlake: the paper's algorithm")
     parser.add_argument("--limit", metavar="SIZE", help="memory a device at most: 30GiB, or 90%%")
     parser.add_argument("--chunk", metavar="SIZE", help="size of all chunks, where the pool is not to choose")
-    parser.add_argument("--level", choices=("auto", "full", "plain"), help="how gmlake takes PyTorch's allocator's place")
+    parser.add_argument(
+        "--level", choices=("auto", "full", "plain"), help="how gmlake takes PyTorch's allocator's place"
+    )
     parser.add_argument("--record", metavar="FILE", help="write a trace of the run when it ends: run.csv.gz")
     parser.add_argument("--report", metavar="FILE", help="write a page about the run when it ends: run.html")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
@@ -38,8 +42,8 @@ def _variables(options: argparse.Namespace) -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the program in this process, as `python` would have. Ends with status 2, and a line that says why, for options
-    and settings that make no sense and where there is no such program."""
+    """Runs the program in this process, as `python` would have. Ends with status 2, and a line that says why, for
+    options and settings that make no sense and where there is no such program."""
     parser = _parser()
     options = parser.parse_args(arguments)
     command = options.module or options.script

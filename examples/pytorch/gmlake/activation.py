@@ -40,7 +40,9 @@ def enable(level: str, settings: dict[str, object]) -> None:
         try:
             torch.cuda.memory.change_current_allocator(pluggable(library))
         except RuntimeError as error:
-            raise Error(f"gmlake: CUDA is in use already, with another allocator; enable gmlake first: {error}") from error
+            raise Error(
+                f"gmlake: CUDA is in use already, with another allocator; enable gmlake first: {error}"
+            ) from error
     _switched_on = library
     _tell_notes(library)
     follow_environment(library)

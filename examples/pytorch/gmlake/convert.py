@@ -1,10 +1,10 @@
 """Converts PyTorch's memory snapshots to gmlake's traces, which `gmlake-replay` reads. Needs neither PyTorch nor a GPU.
 
-    torch.cuda.memory._record_memory_history(max_entries=1_000_000)
-    …
-    torch.cuda.memory._dump_snapshot("snapshot.pickle")
+torch.cuda.memory._record_memory_history(max_entries=1_000_000)
+…
+torch.cuda.memory._dump_snapshot("snapshot.pickle")
 
-    python -m gmlake.convert snapshot.pickle
+python -m gmlake.convert snapshot.pickle
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .recording import write
 
 
 def convert(snapshot: str | os.PathLike[str] | dict[str, Any], device: int = 0) -> str:
-    """The history of a device in a snapshot, as a trace's text. `snapshot`: what `torch.cuda.memory._snapshot()` returns,
-    or the path of a pickle of it; of that only plain data is read, and nothing executed. Raises `Error` for what is no
-    snapshot or has no history of the device. Linear in time and memory."""
+    """The history of a device in a snapshot, as a trace's text. `snapshot`: what `torch.cuda.memory._snapshot()`
+    returns, or the path of a pickle of it; of that only plain data is read, and nothing executed. Raises `Error` for
+    what is no snapshot or has no history of the device. Linear in time and memory."""
     return _converted(snapshot, device)[0]
 
 
@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m gmlake.convert", description=__doc__.splitlines()[0])
     parser.add_argument("snapshot", help="a pickle that torch.cuda.memory._dump_snapshot wrote")
     parser.add_argument("trace", nargs="?", help="where to write the trace; gzip'd if its name ends in .gz")
-    parser.add_argument("-o", dest="output", metavar="TRACE", help="the same; default: the snapshot's name with .csv.gz")
+    parser.add_argument(
+        "-o", dest="output", metavar="TRACE", help="the same; default: the snapshot's name with .csv.gz"
+    )
     parser.add_argument("--device", type=int, default=0, metavar="N", help="whose history; default: 0")
     options = parser.parse_args(arguments)
     if options.trace and options.output:

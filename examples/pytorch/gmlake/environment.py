@@ -1,9 +1,9 @@
 """The environment variables that the package itself reads. All other `GMLAKE_*` are settings, which the library reads.
 
-    GMLAKE_AUTOSTART=1     `child/sitecustomize.py`, if it is on PYTHONPATH, switches gmlake on when PyTorch is imported
-    GMLAKE_LEVEL           the level, where none is asked for
-    GMLAKE_RECORD=FILE     the whole process is recorded; the trace is written when it ends
-    GMLAKE_REPORT=FILE     a page about the whole process is written when it ends
+GMLAKE_AUTOSTART=1     `child/sitecustomize.py`, if it is on PYTHONPATH, switches gmlake on when PyTorch is imported
+GMLAKE_LEVEL           the level, where none is asked for
+GMLAKE_RECORD=FILE     the whole process is recorded; the trace is written when it ends
+GMLAKE_REPORT=FILE     a page about the whole process is written when it ends
 """
 
 from __future__ import annotations

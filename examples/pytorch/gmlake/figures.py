@@ -40,9 +40,7 @@ def _chunk(pool: str, address: str, size: str) -> dict[str, Any]:
     return {"pool": pool, "address": int(address), "size": int(size)}
 
 
-def _block(
-    pool: str, address: str, size: str, requested: str, stream: str, state: str, pending: str
-) -> dict[str, Any]:
+def _block(pool: str, address: str, size: str, requested: str, stream: str, state: str, pending: str) -> dict[str, Any]:
     return _chunk(pool, address, size) | {
         "requested": int(requested),
         "stream": int(stream),
@@ -51,9 +49,7 @@ def _block(
     }
 
 
-def _stitch(
-    pool: str, address: str, size: str, requested: str, stream: str, live: str, extents: str
-) -> dict[str, Any]:
+def _stitch(pool: str, address: str, size: str, requested: str, stream: str, live: str, extents: str) -> dict[str, Any]:
     parts = [part.split(":") for part in extents.split(";") if part]
     return _chunk(pool, address, size) | {
         "requested": int(requested),

@@ -1,8 +1,8 @@
 """A PyTorch memory snapshot's history as a trace that is whole.
 
 PyTorch keeps its last events in a ring, so a history may begin in the middle of a run. What was allocated before shows
-in the frees that have no allocation, and in the blocks that the snapshot finds live and the ring does not mention. These
-become allocations at the trace's beginning, so that its live bytes are right from the first event to the last:
+in the frees that have no allocation, and in the blocks that the snapshot finds live and the ring does not mention.
+These become allocations at the trace's beginning, so that its live bytes are right from the first event to the last:
 
     before the ring          the ring                                    the snapshot
     ────────── A ────────────free A                                      (not live)      A: allocated at the beginning
@@ -78,12 +78,13 @@ class _Trace:
 
 
 def trace_of(snapshot: dict[str, Any], device: int) -> tuple[str, Counts]:
-    """The device's history in gmlake's trace format, and what went into it. Raises `Error` where there is none. Linear."""
+    """The device's history in gmlake's trace format, and what went into it. Raises `Error` if there is none. Linear."""
     entries = _ring(snapshot, device)
     at_end = dict(_live_blocks(snapshot, device))
     if not any(entry["action"] in ("alloc", "free_completed") for entry in entries):
         raise Error(
-            f"gmlake: the snapshot has no history of device {device}: _record_memory_history was not on{_others(snapshot)}"
+            f"gmlake: the snapshot has no history of device {device}: _record_memory_history was not on"
+            f"{_others(snapshot)}"
         )
     steps = _step_times(snapshot, device, entries[0].get("time_us", 0))
 
@@ -161,7 +162,7 @@ def _before(entries: list[dict[str, Any]], at_end: dict[int, Block]) -> Iterator
 
 
 def _reconcile(trace: _Trace, at_end: dict[int, Block]) -> int:
-    """Ends the trace with what the snapshot found live, and nothing else. Returns at how many addresses they differed."""
+    """Ends the trace with what the snapshot found live, and no more. Returns at how many addresses they differed."""
     differing = set()
     for address, (_, block) in list(trace.live.items()):
         if address not in at_end or at_end[address].size != block.size:

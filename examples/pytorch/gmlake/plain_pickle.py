@@ -1,6 +1,6 @@
 """Reads a pickle of plain data: dictionaries, lists, tuples, sets, texts and numbers.
 
-A pickle can name any function and have it called. This reader resolves no name at all, so nothing in a file is executed.
+A pickle can name any function and have it called. This reader resolves no name at all, so nothing of it is executed.
 """
 
 from __future__ import annotations

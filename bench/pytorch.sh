@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Holds gmlake beside PyTorch's own allocators on the workloads of workloads.py, on one GPU, and appends what comes of it:
+#   bench/pytorch.sh RESULTS.jsonl repeated|once|capped|calls NAME…
+# repeated: five runs under each allocator, in turn. once: one under each. capped: under gmlake, at most 1.03 times what the
+# results say the workload requests. calls: the time of torch.empty and its free (no names). Builds the adapter.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+results=$1 mode=$2
+shift 2
+
+build=build/pytorch
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGMLAKE_BUILD_TESTS=OFF -DGMLAKE_BUILD_BENCH=OFF >/dev/null
+cmake --build $build --target gmlake-torch >/dev/null
+export PYTHONPATH=$PWD/$build/python${PYTHONPATH:+:$PYTHONPATH}
+
+requested() { # the workload's peak requested, GiB times 1.03, from the results so far
+  python3 - "$results" "$1" <<'PYTHON'
+import json, sys
+peaks = [r["requested_mib"] for r in map(json.loads, open(sys.argv[1])) if r["name"] == sys.argv[2] and r.get("requested_mib")]
+print(f"{1.03 * max(peaks) / 1024:.4f}")
+PYTHON
+}
+
+if [[ $mode == calls ]]; then
+  for _ in 1 2 3 4 5; do
+    for allocator in native full plain; do python3 bench/pytorch_calls.py $allocator | tee -a "$results"; done
+  done
+fi
+for name in "$@"; do
+  case $mode in
+    repeated) python3 bench/compare.py --runs 5 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
+    once) python3 bench/compare.py --runs 1 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
+    capped)
+      CAP_GIB=$(requested "$name") python3 bench/compare.py --runs 1 --allocators gmlake --timeout 150 --json "$results" \
+        --name "$name at 1.03" -- python3 bench/workloads.py "$name"
+      ;;
+  esac
+done
