@@ -251,8 +251,7 @@ TEST_CASE("a memory fraction that is none is an error that names the variable, a
   }
 }
 
-// BUG: PyTorch passes over spaces (ConfigTokenizer); here the fraction behind one has no effect.
-TEST_CASE("spaces in PyTorch's variables mean nothing, as PyTorch has it" * doctest::may_fail()) {
+TEST_CASE("spaces in PyTorch's variables mean nothing, as PyTorch has it") {
   torch_settings_reader r;
   CHECK(set_environment(r, {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, per_process_memory_fraction: 0.5"}) ==
         "");

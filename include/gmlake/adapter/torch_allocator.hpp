@@ -309,7 +309,10 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     TORCH_CHECK(pool != nullptr, "Could not find pool of id");
     auto state = std::make_shared<arrangement>();
     state->pool = id;
-    pool->each_live([&](block const& b, stream on) { state->blocks.push_back({b.begin, b.requested, on}); });
+    pool->each_live([&](block const& b, stream on) {
+      bool const own = b.in != nullptr && b.in->kind == area::own;
+      state->blocks.push_back({b.begin, b.requested, on, own ? placement::own_chunks : placement::anywhere});
+    });
     return state;
   }
   c10::cuda::CUDACachingAllocator::CheckpointDelta setCheckpointPoolState(
@@ -324,7 +327,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     // Within the graphs of one pool, which never run at once, order is the graphs'.
     for (void* const p : delta.ptrs_freed) check(pool->deallocate(to_address(p)));
     for (auto const& b : wanted->blocks) {
-      result<address> const there = pool->allocate_at(b.at, {.size = b.requested, .on = b.on});
+      result<address> const there = pool->allocate_at(b.at, {.size = b.requested, .on = b.on, .where = b.where});
       TORCH_CHECK(there.has_value(),
                   "gmlake: a block of the pool's state can't be brought back: ", there ? "" : describe(there.error()));
       delta.dataptrs_allocd.emplace_back(to_pointer(b.at), to_pointer(b.at), &give_back,
@@ -354,6 +357,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
       address at;
       bytes requested;
       stream on;
+      placement where;
     };
     mempool pool;
     std::vector<place> blocks;

@@ -98,6 +98,7 @@ class torch_device {
     if (std::ranges::any_of(contexts_, [&](context const& c) { return c.id == id; })) return false;
     contexts_.reserve(contexts_.size() + 1);
     private_pool& p = use_pool_locked(id);
+    ++p.contexts;
     contexts_.push_back({&p, id, std::move(accepts), true});
     pauses_->fetch_add(1);
     contexts_open_.store(static_cast<int>(contexts_.size()), std::memory_order_release);
@@ -110,6 +111,7 @@ class torch_device {
       auto const c = std::ranges::find(contexts_, id, &context::id);
       if (c == contexts_.end()) return false;
       if (c->pausing) pauses_->fetch_sub(1);
+      --c->pool->contexts;
       contexts_.erase(c);
       contexts_open_.store(static_cast<int>(contexts_.size()), std::memory_order_release);
     }
@@ -229,6 +231,7 @@ class torch_device {
     torch_registry::number number = torch_registry::none;
     std::unique_ptr<torch_pool> pool;
     int uses = 0;
+    int contexts = 0;            ///< open ones, and requests under way: it stays for them too
     bool captured = false;       ///< and so pinned
     bool serves_others = false;  ///< when the main pool is out of memory
     bool whole = false;          ///< blocks on chunks of their own
@@ -304,7 +307,7 @@ class torch_device {
           pauses_->fetch_sub(1);
         }
       }
-      if (chosen != nullptr) ++chosen->uses;
+      if (chosen != nullptr) ++chosen->contexts;
     }
     if (chosen != nullptr) return allocate_from(*chosen, r);
     result<address> block = main_->allocate(r);
@@ -321,25 +324,33 @@ class torch_device {
   /// From the private pools that are there for that.
   [[gnu::cold]] result<address> allocate_elsewhere(request const& r, error const& e) noexcept {
     if (e.code != errc::out_of_memory) return failure(e);
+    error told = e;
+    told.account.limit = limit_.limit();
     for (std::size_t i = 0;; ++i) {
       private_pool* spare = nullptr;
       {
         std::scoped_lock const lock(routes_);
         while (i < privates_.size() && (!privates_[i]->serves_others || privates_[i]->uses == 0)) ++i;
-        if (i >= privates_.size()) return failure(e);
+        if (i >= privates_.size()) return failure(told);
         spare = privates_[i].get();
-        ++spare->uses;
+        ++spare->contexts;
       }
       if (result<address> block = allocate_from(*spare, r)) return block;
     }
   }
 
-  /// A use of the pool was added for this request, so that it stays; it is taken away again.
+  /// The request was counted as under way, so that the pool stays.
   [[nodiscard]] result<address> allocate_from(private_pool& p, request const& r) noexcept {
     result<address> block = p.pool->allocate(r);
-    static_cast<void>(release(p.id));
+    {
+      std::scoped_lock const lock(routes_);
+      --p.contexts;
+    }
+    if (doomed_.load() > 0) reap();
     if (block) return served(*block);
-    return block;
+    error told = block.error();
+    told.account.limit = limit_.limit();
+    return failure(told);
   }
 
   /// The main pool is out of memory.
@@ -354,39 +365,37 @@ class torch_device {
     return freed;
   }
 
-  /// Destroys the pools that nobody uses and that hold no live block. Whether there were any.
+  /// Destroys the pools that nobody uses and that hold no live block. Whether there were any. No capture can begin
+  /// meanwhile: a pool's destructor waits for the device.
   bool reap() noexcept {
-    std::vector<std::unique_ptr<private_pool>> gone;
-    {
-      std::scoped_lock const lock(routes_);
-      if (doomed_.load() == 0 || paused()) return false;
-      for (auto i = privates_.begin(); i != privates_.end();) {
-        pool_stats const s = (*i)->pool->stats();
-        if ((*i)->uses > 0 || s.allocations != s.deallocations) {
-          ++i;
-          continue;
-        }
-        try {
-          gone.push_back(std::move(*i));
-        } catch (std::bad_alloc const&) {
-          return false;
-        }
-        registry_->leave(gone.back()->number);
-        i = privates_.erase(i);
-        doomed_.fetch_sub(1);
+    std::scoped_lock const lock(routes_);
+    if (doomed_.load() == 0 || paused()) return false;
+    bool any = false;
+    for (auto i = privates_.begin(); i != privates_.end();) {
+      private_pool& p = **i;
+      pool_stats const s = p.pool->stats();
+      if (p.uses > 0 || p.contexts > 0 || s.allocations != s.deallocations) {
+        ++i;
+        continue;
       }
-    }
-    for (auto& p : gone) {
-      torch_lines last = p->pool->lines();
-      p->pool.reset();  // waits for the device
+      registry_->leave(p.number);
+      torch_lines last = p.pool->lines();
       last.leave();
-      {
-        std::scoped_lock const lock(routes_);
-        departed_.merge(last);
+      departed_.merge(last);
+      if (torch_listener* const l = listener_.load()) {
+        try {
+          for (chunk_snapshot const& c : p.pool->snapshot().chunks) l->released(c.home, c.size);
+        } catch (std::bad_alloc const&) {
+          // Then what is reserved reads too high in the recording.
+        }
       }
-      registry_->forget(p->number);
+      p.pool.reset();
+      registry_->forget(p.number);
+      i = privates_.erase(i);
+      doomed_.fetch_sub(1);
+      any = true;
     }
-    return !gone.empty();
+    return any;
   }
 
   int ordinal_;

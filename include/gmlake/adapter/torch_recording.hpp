@@ -40,7 +40,7 @@ class torch_recording : public torch_listener {
     device.listen(torch_audience::recording, this);
     bytes reserved = 0;
     device.each_pool([&](torch_pool_id, torch_pool& p) {
-      // A block born since is in the log already; one that goes away meanwhile never gets there.
+      // A block born since is in the log already; one that goes away meanwhile never gets there, nor does its end.
       p.each_live([this](block const& b, stream on) {
         std::scoped_lock const lock(mutex_);
         if (!born_.contains(to_integer(b.begin))) log(b, on);
@@ -49,6 +49,7 @@ class torch_recording : public torch_listener {
     });
     std::scoped_lock const lock(mutex_);
     now_.reserved = reserved;
+    sample();
     starting_ = false;
     born_.clear();
   }
@@ -95,16 +96,11 @@ class torch_recording : public torch_listener {
     std::scoped_lock const lock(mutex_);
     log_.allocated(b);
     if (starting_) note_born(b.at);
-    now_.requested += b.requested;
-    now_.live += b.size;
-    if (now_.requested > peak_requested_) {
-      peak_requested_ = now_.requested;
-      peak_event_ = log_.events().size() - 1;
-    }
-    sample();
+    grow(b.requested, b.size);
   }
   void deallocated(block_event const& b) noexcept override {
     std::scoped_lock const lock(mutex_);
+    if (starting_ && born_.erase(to_integer(b.at)) == 0) return;
     log_.deallocated(b);
     now_.requested -= std::min(now_.requested, b.requested);
     now_.live -= std::min(now_.live, b.size);
@@ -149,9 +145,18 @@ class torch_recording : public torch_listener {
 
   void log(block const& b, stream on) {
     log_.allocated({b.begin, b.requested, b.size, on, &b});
-    now_.requested += b.requested;
-    now_.live += b.size;
-    peak_requested_ = std::max(peak_requested_, now_.requested);
+    if (starting_) note_born(b.begin);
+    grow(b.requested, b.size);
+  }
+
+  void grow(bytes requested, bytes size) noexcept {
+    now_.requested += requested;
+    now_.live += size;
+    if (now_.requested > peak_requested_) {
+      peak_requested_ = now_.requested;
+      peak_event_ = log_.events().empty() ? 0 : log_.events().size() - 1;
+    }
+    sample();
   }
 
   void note_born(address at) noexcept {
@@ -163,11 +168,12 @@ class torch_recording : public torch_listener {
   }
 
   void sample() noexcept {
+    if (log_.events().empty()) return;
     std::size_t const event = log_.events().size() - 1;
     trace::time_series& s = series_;
     try {
       if (event / s.events_per_sample >= s.samples.size()) {
-        if (s.samples.size() == most_samples) halve();
+        while (event / s.events_per_sample >= most_samples) halve();
         s.samples.resize(event / s.events_per_sample + 1);
       }
     } catch (std::bad_alloc const&) {

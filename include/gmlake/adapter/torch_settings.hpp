@@ -98,6 +98,11 @@ inline bool set_fraction(torch_settings& s, double part) {
   return {};
 }
 
+[[nodiscard]] inline std::string_view trimmed(std::string_view v) {
+  std::size_t const begin = std::min(v.find_first_not_of(' '), v.size());
+  return v.substr(begin, v.find_last_not_of(' ') + 1 - begin);
+}
+
 struct key {
   std::string_view name;
   std::string_view variable;
@@ -180,12 +185,14 @@ class torch_settings_reader {
 
   /// All of an environment: `NAME=value` entries up to a null pointer.
   [[nodiscard]] std::string read_environment(char const* const* entries) {
-    for (; entries != nullptr && *entries != nullptr; ++entries) {
-      std::string_view const entry = *entries;
-      std::size_t const equals = entry.find('=');
-      if (equals == std::string_view::npos) continue;
-      std::string wrong = read_variable(entry.substr(0, equals), entry.substr(equals + 1));
-      if (!wrong.empty()) return wrong;
+    for (bool const pytorchs : {true, false}) {  // ours go before PyTorch's, in whatever order they stand
+      for (char const* const* at = entries; at != nullptr && *at != nullptr; ++at) {
+        std::string_view const entry = *at;
+        std::size_t const equals = entry.find('=');
+        if (equals == std::string_view::npos || entry.starts_with("PYTORCH_") != pytorchs) continue;
+        std::string wrong = read_variable(entry.substr(0, equals), entry.substr(equals + 1));
+        if (!wrong.empty()) return wrong;
+      }
     }
     return {};
   }
@@ -246,8 +253,9 @@ class torch_settings_reader {
       std::string_view const item = text.substr(0, end);
       text.remove_prefix(std::min(text.size(), end + 1));
       std::size_t const colon = item.find(':');
-      std::string_view const name = item.substr(0, colon);
-      std::string_view const value = colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
+      std::string_view const name = detail::torch_text::trimmed(item.substr(0, colon));
+      std::string_view const value =
+          colon == std::string_view::npos ? std::string_view{} : detail::torch_text::trimmed(item.substr(colon + 1));
       if (name == "per_process_memory_fraction") {
         std::optional<double> const part = detail::torch_text::to_number(value);
         if (!part || !detail::torch_text::set_fraction(settings_, *part)) {

@@ -21,9 +21,10 @@ class torch_foreign_streams {
   void add(stream s) noexcept {
     if (contains(s)) return;
     for (std::atomic<std::uintptr_t>& place : all_) {
-      std::uintptr_t empty = place.load(std::memory_order_relaxed);
-      if (empty == to_integer(s)) return;
-      if ((empty == 0 || empty == gone) && place.compare_exchange_strong(empty, to_integer(s))) break;
+      std::uintptr_t there = place.load(std::memory_order_relaxed);
+      bool const empty = there == 0 || there == gone;
+      if (empty && place.compare_exchange_strong(there, to_integer(s))) break;
+      if (there == to_integer(s)) break;  // another thread was faster
     }
     any_.store(true, std::memory_order_release);
   }

@@ -87,9 +87,12 @@ class engine {
   [[nodiscard]] result<address> allocate_at(address at, request const& r) noexcept {
     result<stream_index> const user = p_.space.enter(r.on);
     if (!user) return failure(user.error());
-    bytes const n = size_of(r);
+    if (r.size > largest_request || !is_aligned(at, block_alignment))
+      return failure(errc::out_of_memory, "allocate_at");
+    bytes const n = r.where == placement::anywhere ? size_of(r) : whole_granules(r);
     if (!live_.reserve_one()) return failure(errc::out_of_host_memory, "allocate_at");
-    result<block*> b = stitch_.reuse_at(at, *user, n);
+    result<block*> b = nullptr;
+    if (r.where == placement::anywhere) b = stitch_.reuse_at(at, *user, n);
     if (b && *b == nullptr) b = lake_block_at(at, n);
     if (!b) return failure(b.error());
     if (*b == nullptr) return failure(errc::out_of_memory, "allocate_at");
