@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds gmlake beside PyTorch's own allocators on the workloads of workloads.py, on one GPU, and appends what comes of it:
-#   bench/pytorch.sh RESULTS.jsonl repeated|once|capped|calls NAME…
-# repeated: five runs under each allocator, in turn. once: one under each. capped: under gmlake, at most 1.03 times what the
+#   bench/pytorch.sh RESULTS.jsonl repeated|once|gmlake|capped|calls NAME…
+# repeated: five runs under each allocator, in turn. once: one under each. gmlake: one under gmlake alone. capped: under gmlake, at most 1.03 times what the
 # results say the workload requests. calls: the time of torch.empty and its free (no names). Builds the adapter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,6 +30,7 @@ for name in "$@"; do
   case $mode in
     repeated) python3 bench/compare.py --runs 5 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
     once) python3 bench/compare.py --runs 1 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
+    gmlake) python3 bench/compare.py --runs 1 --allocators gmlake --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
     capped)
       CAP_GIB=$(requested "$name") python3 bench/compare.py --runs 1 --allocators gmlake --timeout 150 --json "$results" \
         --name "$name at 1.03" -- python3 bench/workloads.py "$name"

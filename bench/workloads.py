@@ -196,14 +196,16 @@ def main(workloads):
     torch.cuda.init(); torch.cuda.synchronize(); free0, total = torch.cuda.mem_get_info(); low, stop = [free0], threading.Event()
     def sample():
         while not stop.wait(0.002): low[0] = min(low[0], torch.cuda.mem_get_info()[0])
-    threading.Thread(target=sample, daemon=True).start()
+    sampler = threading.Thread(target=sample, daemon=True)
+    sampler.start()
     if rec["cap"]: torch.cuda.set_per_process_memory_fraction(float(rec["cap"]) * 2**30 / total)
     try:
         c = workloads[name]()
         rec.update(ok=True, ms_med=round(1e3 * statistics.median(c.ts[2:]), 2), s_total=round(sum(c.ts), 3), steps=len(c.ts), items_s=round(c.items / sum(c.ts), 1))
     except torch.OutOfMemoryError as e:
         rec.update(ok=False, err=str(e)[:200])
-    stop.set(); rec["peak_used_mib"] = round((free0 - low[0]) / 2**20, 1)
+    stop.set(); sampler.join()                   # the interpreter must not end under it
+    rec["peak_used_mib"] = round((free0 - low[0]) / 2**20, 1)
     try:
         st = torch.cuda.memory_stats(); g = lambda k: round(st.get(k, 0) / 2**20, 1)
         rec.update(active_mib=g("active_bytes.all.peak"), requested_mib=g("requested_bytes.all.peak"), reserved_mib=g("reserved_bytes.all.peak"), retries=st.get("num_alloc_retries", 0))

@@ -39,9 +39,19 @@ class BuildLibraries(build_py):
         build = HERE / "build" / "cmake"
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         subprocess.run(
-            ["cmake", "-S", str(CHECKOUT), "-B", str(build), *generator, "-DCMAKE_BUILD_TYPE=Release",
-             f"-DGMLAKE_PYTHON={sys.executable}", "-DGMLAKE_BUILD_TESTS=OFF", "-DGMLAKE_BUILD_BENCH=OFF",
-             "-DGMLAKE_INSTALL=OFF"],
+            [
+                "cmake",
+                "-S",
+                str(CHECKOUT),
+                "-B",
+                str(build),
+                *generator,
+                "-DCMAKE_BUILD_TYPE=Release",
+                f"-DGMLAKE_PYTHON={sys.executable}",
+                "-DGMLAKE_BUILD_TESTS=OFF",
+                "-DGMLAKE_BUILD_BENCH=OFF",
+                "-DGMLAKE_INSTALL=OFF",
+            ],
             check=True,
         )
         subprocess.run(["cmake", "--build", str(build), "--parallel", "--target", "gmlake-torch"], check=True)

@@ -52,11 +52,7 @@ class outcome:
 
 def clean_environment(more):
     """This process's without what chooses or configures an allocator, and with `more`."""
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GMLAKE") and name not in CHOOSING
-    }
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GMLAKE") and name not in CHOOSING}
     here = str(pathlib.Path(__file__).parent)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [here, env.get("PYTHONPATH")]))
     env["PYTHONWARNINGS"] = "ignore"  # what other packages warn of at import is not looked at here

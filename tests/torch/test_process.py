@@ -160,8 +160,22 @@ def launched():
         script = pathlib.Path(folder) / "trains.py"
         script.write_text(UNDER_THE_LAUNCHER)
         trace, page = pathlib.Path(folder) / "run.csv.gz", pathlib.Path(folder) / "page.html"
-        done = run_python("-m", "gmlake", "--level", gmlake.enabled(), "--limit", "2GiB", "--record", trace,
-                          "--report", page, script, "--lr", "0.1", "data")
+        done = run_python(
+            "-m",
+            "gmlake",
+            "--level",
+            gmlake.enabled(),
+            "--limit",
+            "2GiB",
+            "--record",
+            trace,
+            "--report",
+            page,
+            script,
+            "--lr",
+            "0.1",
+            "data",
+        )
         return done.value | {"folder": os.path.realpath(folder), "wrote": [trace.exists(), page.exists()]}
 
 
