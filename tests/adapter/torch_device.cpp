@@ -1,5 +1,7 @@
 #include "gmlake/adapter/torch_device.hpp"
 
+#include <thread>
+
 #include "tests/adapter/torch_rig.hpp"
 
 using namespace gmlake;
@@ -583,7 +585,7 @@ TEST_CASE("the pieces beneath a block are its chunks in its order, from its firs
     torch_pieces const pieces = pieces_of(one);
     REQUIRE_FALSE(pieces.chunks.empty());
     bytes sum = 0;
-    for (auto const& c : pieces.chunks) sum += c.size;
+    for (auto const& piece : pieces.chunks) sum += piece.size;
     CHECK(pieces.offset < pieces.chunks.front().size);
     CHECK(pieces.offset + one.size <= sum);
     CHECK(pieces.offset + one.size > sum - pieces.chunks.back().size);
@@ -601,7 +603,7 @@ TEST_CASE("the pieces beneath a stitched block are those that it was stitched fr
     REQUIRE(one.view != nullptr);
     torch_pieces const pieces = pieces_of(one);
     bytes sum = 0;
-    for (auto const& c : pieces.chunks) sum += c.size;
+    for (auto const& piece : pieces.chunks) sum += piece.size;
     CHECK(pieces.offset + 9 * mib <= sum);
     CHECK(pieces.chunks.size() == 3);
   });

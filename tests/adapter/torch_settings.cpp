@@ -229,7 +229,8 @@ TEST_CASE("lists in brackets are one value, nested, unfinished or empty") {
                    {",,per_process_memory_fraction:1", 0, true},
                    {"backend", 1, false}};
   for (auto const& [value, notes, fraction] : all) {
-    CAPTURE(value);
+    std::string const shown(value);
+    CAPTURE(shown);
     torch_settings_reader r;
     CHECK(set_environment(r, {std::string("PYTORCH_ALLOC_CONF=") + value}) == "");
     CHECK(r.notes().size() == notes);

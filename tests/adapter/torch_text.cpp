@@ -92,7 +92,8 @@ TEST_CASE("a device's figures are lines of a name and a number, all its pools ad
       {"driver_calls", main.driver.total().calls + other.driver.total().calls},
       {"driver_ns", static_cast<bytes>((main.driver.total().time + other.driver.total().time).count())}};
   for (auto const& [name, value] : expected) {
-    CAPTURE(name);
+    std::string const& figure = name;
+    CAPTURE(figure);
     REQUIRE(all.contains(name));
     CHECK(all.at(name) == value);
   }
@@ -105,7 +106,8 @@ TEST_CASE("a device that was not used yet has figures of nothing") {
   torch_rig r;
   auto const all = figures_of(r.device());
   for (auto const& [name, value] : all) {
-    CAPTURE(name);
+    std::string const& figure = name;
+    CAPTURE(figure);
     CHECK(value == (name == "limit" ? 1_GiB : name == "pools" ? 1 : 0));
   }
   CHECK(snapshot_text(r.device()) == "");

@@ -302,10 +302,10 @@ TEST_CASE("where nothing ever was, no block comes back") {
 TEST_CASE("where the memory was released, no block comes back") {
   plain_rig r;
   auto const all = r.take_many(3, chunk_bytes);
-  r.give({all[1]});
+  r.give(all[1]);
   REQUIRE(r.trim() == chunk_bytes);
   refuses(r, all[1], {.size = chunk_bytes});
-  r.give({all[0]});
+  r.give(all[0]);
   refuses(r, all[0], {.size = 2 * chunk_bytes});  // from a chunk into a hole
   refuses(r, all[1] + half_chunk, {.size = chunk_bytes});
 }
