@@ -56,6 +56,7 @@ const char* gmlake_report(const char* path) {
   fclose(f);
   return NULL;
 }
+const char* gmlake_torch_version(void) { return "2.11.0"; }
 const char* gmlake_install(void) { return getenv("FAKE_BUSY") ? "gmlake: CUDA memory is in use" : NULL; }
 void gmlake_torch_malloc(void) {}
 void gmlake_torch_free(void) {}
@@ -71,6 +72,7 @@ void gmlake_torch_release_pool(void) {}
 
 TORCH = """
 import os, types
+__version__ = os.environ.get("FAKE_TORCH", "2.11.0+cu130")
 version = types.SimpleNamespace(cuda=None if "FAKE_CPU" in os.environ else "13.0")
 hooks, current = {}, []
 
@@ -537,3 +539,22 @@ def test_a_mistake_in_the_launchers_command_line_is_an_error_without_a_traceback
 def test_the_launcher_passes_on_how_the_program_ends(place):
     done = place.python("-m", "gmlake", place.script("import torch\nraise SystemExit(7)"), expect=7)
     assert done.stderr == "gmlake: a note\n"
+
+
+def test_a_library_for_another_pytorch_is_not_loaded(place):
+    program = (
+        "import gmlake\ntry: gmlake.enable(level='full')\nexcept gmlake.Error as e: print(e)\nprint(gmlake.enabled())"
+    )
+    said = place.says(program, FAKE_TORCH="2.12.1+cu130")
+    assert "built for PyTorch 2.11.0, and this is 2.12.1+cu130" in said
+    assert said.endswith("None")
+
+
+def test_where_the_full_library_is_for_another_pytorch_the_plain_one_serves_and_says_so(place):
+    done = place.python("-c", ENABLED + "print(gmlake.enabled())", FAKE_TORCH="2.12.1+cu130")
+    assert done.stdout.strip() == "plain"
+    assert "built for PyTorch 2.11.0" in done.stderr
+
+
+def test_the_same_release_of_another_build_is_the_same_pytorch(place):
+    assert place.says(ENABLED + "print(gmlake.enabled())", FAKE_TORCH="2.11.0a0+git1234") == "full"

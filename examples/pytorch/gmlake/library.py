@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
+import re
+import sys
 
 FOLDER = pathlib.Path(__file__).parent / "lib"
 ABI_VERSION = 1
@@ -33,6 +35,7 @@ _SIGNATURES = {
     "gmlake_record_text": (ctypes.c_void_p, [ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)]),
     "gmlake_report": (_STATUS, [ctypes.c_char_p]),
 }
+_OF_THE_FULL_ONE = {"gmlake_install": (_STATUS, []), "gmlake_torch_version": (_TEXT, [])}
 
 
 class Error(RuntimeError):
@@ -50,7 +53,7 @@ class Library:
             raise Error(f"gmlake: the library of the level '{level}' was not built: there is no {self.path}")
         try:
             self._loaded = ctypes.CDLL(str(self.path))
-            signatures = _SIGNATURES | ({"gmlake_install": (_STATUS, [])} if level == "full" else {})
+            signatures = _SIGNATURES | (_OF_THE_FULL_ONE if level == "full" else {})
             for name, (result, arguments) in signatures.items():
                 function = getattr(self._loaded, name)
                 function.restype, function.argtypes = result, arguments
@@ -59,6 +62,15 @@ class Library:
         version = self._loaded.gmlake_abi_version()
         if version != ABI_VERSION:
             raise Error(f"gmlake: {self.path} has interface {version} and this package {ABI_VERSION}; install it anew")
+        if level == "full":
+            built_for, found = (
+                self.text("gmlake_torch_version"),
+                getattr(sys.modules.get("torch"), "__version__", "none"),
+            )
+            if _release(built_for) != _release(found):
+                raise Error(
+                    f"gmlake: {self.path} was built for PyTorch {built_for}, and this is {found}; install it anew"
+                )
 
     def do(self, name: str, *arguments: object) -> None:
         """Calls a function that returns a status. Raises `Error` with its text."""
@@ -84,3 +96,9 @@ class Library:
     def pointer(self, name: str) -> int:
         """The address of a function, as PyTorch's pluggable allocator takes it."""
         return ctypes.cast(getattr(self._loaded, name), ctypes.c_void_p).value
+
+
+def _release(version: str) -> str:
+    """2.11.0 of 2.11.0+cu130: what decides whether C++ fits."""
+    found = re.match(r"\d+\.\d+\.\d+", version)
+    return version if found is None else found[0]
