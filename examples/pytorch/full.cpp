@@ -1,8 +1,7 @@
 /// Puts gmlake in the place of PyTorch's own allocator.
 
-#include "gmlake/adapter/torch_allocator.hpp"
-
 #include "export.hpp"
+#include "gmlake/adapter/torch_allocator.hpp"
 
 extern "C" {
 
