@@ -9,6 +9,7 @@
 #include "gmlake/backend/memfd.hpp"
 #include "gmlake/backend/metered.hpp"
 #include "gmlake/backend/physical_backend.hpp"
+#include "gmlake/backend/placed_memory.hpp"
 #include "gmlake/backend/simulated.hpp"
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/alignment.hpp"

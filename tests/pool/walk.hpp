@@ -41,7 +41,7 @@ template <PoolConfig Config>
   if constexpr (std::same_as<typename Config::growth, fixed_chunks>) p.growth = fixed_chunks(4 * unit);
   if constexpr (std::same_as<typename Config::growth, adaptive_chunks>) {
     adaptive_options o;
-    o.smallest = 2 * unit;
+    o.smallest = 3 * unit;  // no power of two, as the default is none
     o.largest = 8 * unit;
     p.growth = adaptive_chunks(o);
   }
@@ -75,8 +75,9 @@ class walk {
         model_(device_, concurrent ? time_ : nullptr) {
     pool_options const p{.small_limit = 4_KiB, .small_chunk = options.granule, .home_addresses = 64 * options.granule};
     auto policies = scaled_policies<Config>(options.granule);
-    if constexpr (concurrent) pool_.emplace(borrowed_device(device_), simulated_streams(time_), p, std::move(policies));
-    else pool_.emplace(borrowed_device(device_), p, std::move(policies));
+    using backend = typename Config::backend;
+    if constexpr (concurrent) pool_.emplace(backend(device_), simulated_streams(time_), p, std::move(policies));
+    else pool_.emplace(backend(device_), p, std::move(policies));
     while (streams_.size() < options.streams) streams_.push_back(stream{next_stream_++});
     if (options_.callback) {
       pool_->on_out_of_memory([this](memory_account const&) { return help(); });

@@ -370,6 +370,60 @@ def test_a_tensor_outlives_its_memory_pool():
     assert all(wrong(tensor, 1).item() == 0 for tensor in others)
 
 
+FOREIGN_POOL = """
+import gmlake
+import torch
+from on_device import MiB, figure, filled, wrong
+
+gmlake.enable(level="full")
+torch.zeros(1, device="cuda")
+before, before_driver = figure("reserved"), torch.cuda.mem_get_info()[0]
+allocator = gmlake.allocator()  # gmlake's other library: to this one, a stranger's
+pool = torch.cuda.MemPool(allocator.allocator())
+with torch.cuda.use_mem_pool(pool):
+    inside = [filled(n, 7) for n in (100, 3 * MiB, 40 * MiB, 1 * MiB)]
+    reserved = figure("reserved") - before
+    segments = [s["total_size"] for s in pool.snapshot()]
+    torch.cuda.synchronize()
+    place = inside[2].data_ptr()
+    del inside[2]
+    inside.append(filled(39 * MiB, 8))  # in the place of what was freed
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph, pool=pool.id):
+    captured = filled(1 * MiB, 3)
+captured.zero_()
+graph.replay()
+bad = [wrong(t, v).item() for t, v in zip(inside + [captured], (7, 7, 7, 8, 3))]
+same = inside[-1].data_ptr() == place
+try:
+    with torch.cuda.use_mem_pool(pool):
+        torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+    refused = "no"
+except torch.OutOfMemoryError as error:
+    refused = str(error)
+torch.cuda.synchronize()
+del graph, captured, pool
+kept = figure("reserved") - before
+torch.cuda.synchronize()
+del inside
+torch.cuda.empty_cache()
+hand_back({"reserved": reserved, "segments": sorted(segments), "bad": bad, "same": same, "refused": refused,
+           "kept": kept, "left": figure("reserved") - before})
+"""
+
+
+@pytest.mark.full
+def test_a_memory_pool_may_have_an_allocator_of_its_own():
+    found = run_native(FOREIGN_POOL).value
+    assert found["segments"] == [2 * MiB, 4 * MiB, 40 * MiB]  # the last tensor lies beside the second
+    assert found["reserved"] == sum(found["segments"])
+    assert found["bad"] == [0] * 5
+    assert found["same"]
+    assert "Tried to allocate 1024.00 GiB" in found["refused"]
+    assert found["kept"] >= found["reserved"]  # tensors outlive their pool
+    assert found["left"] == 0
+
+
 GMLAKE_POOL = """
 import gmlake
 import torch

@@ -11,6 +11,8 @@ namespace gmlake {
 template <PhysicalBackend B>
 class claimed {
  public:
+  static constexpr bool reservations_are_memory = PlacedBackend<B>;
+
   /// Precondition: `owners` outlives the backend.
   claimed(B wrapped, address_owners& owners, address_owners::number owner) noexcept
       : wrapped_(std::move(wrapped)), owners_(&owners), owner_(owner) {}

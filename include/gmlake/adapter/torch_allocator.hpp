@@ -23,6 +23,7 @@ static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11,
               "the allocator interface of PyTorch 2.11 and later");
 
 #include "gmlake/adapter/torch_figures.hpp"
+#include "gmlake/adapter/torch_foreign_memory.hpp"
 #include "gmlake/adapter/torch_history.hpp"
 #include "gmlake/adapter/torch_sharing.hpp"
 
@@ -68,15 +69,19 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     if (n == 0) return nullptr;
     device_index device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-    return take(device, n, current_stream(device));
+    return isEnabled() ? take(device, n, current_stream(device)) : take_uncached(n);
   }
   void* raw_alloc_with_stream(std::size_t n, cudaStream_t on) override {
     if (n == 0) return nullptr;
     device_index device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-    return take(device, n, on);
+    return isEnabled() ? take(device, n, on) : take_uncached(n);
   }
-  void raw_delete(void* p) override { give_back(p); }
+  /// Whichever way it was allocated.
+  void raw_delete(void* p) override {
+    if (isEnabled() || torch_process::get().owner(p).pool != nullptr) give_back(p);
+    else give_back_uncached(p);
+  }
   void copy_data(void* to, void const* from, std::size_t n) const final {
     C10_CUDA_CHECK(cudaMemcpy(to, from, n, cudaMemcpyKind::cudaMemcpyDeviceToDevice));
   }
@@ -282,9 +287,12 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     return device_of(device).uses({id.first, id.second});
   }
   void createOrIncrefPool(device_index device, mempool id, std::shared_ptr<CUDAAllocator> foreign = nullptr) override {
-    TORCH_CHECK(foreign == nullptr,
-                "gmlake: a MemPool with an allocator of its own needs PyTorch's own allocator as the current one");
-    device_of(device).use_pool({id.first, id.second});
+    torch_runtime::maker maker;
+    if (foreign != nullptr) {
+      maker = torch_process::get().maker_over(
+          device, [foreign, device] { return placed_memory(torch_foreign_memory(foreign, device)); });
+    }
+    device_of(device).use_pool({id.first, id.second}, maker);
   }
   void setUseOnOOM(device_index device, mempool id, bool on) override {
     static_cast<void>(device_of(device).serve_on_out_of_memory({id.first, id.second}, on));

@@ -53,7 +53,7 @@ class torch_device {
         registry_(&registry),
         limit_(limit_of(settings_, runtime_.total)),
         pauses_(std::make_shared<std::atomic<int>>(0)),
-        main_(make(main_number_, 256_GiB, {})) {
+        main_(make(main_number_, 256_GiB, {}, runtime_.make)) {
     main_->on_out_of_memory([this](memory_account const& a) { return relieve(a); });
   }
   torch_device(torch_device const&) = delete;
@@ -66,8 +66,8 @@ class torch_device {
 
   // ---- blocks
 
-  /// For work queued on `s`. Errors: as the pool's; `account.limit` is the device's.
-  [[nodiscard]] result<address> allocate(bytes n, stream s, placement where = placement::anywhere) noexcept {
+  /// For work queued on `s`. Errors: as the pool's; `account.limit` is the device's. Throws what filters throw.
+  [[nodiscard]] result<address> allocate(bytes n, stream s, placement where = placement::anywhere) {
     request const r{.size = n, .on = s, .where = where};
     if (contexts_open_.load(std::memory_order_acquire) == 0) [[likely]] {
       result<address> block = main_->allocate(r);
@@ -87,10 +87,10 @@ class torch_device {
 
   // ---- private pools
 
-  /// Creates the pool or adds a use to it. Throws what the maker throws.
-  void use_pool(torch_pool_id id) {
+  /// Creates the pool or adds a use to it; a new one by `maker`, if there is one. Throws what makers throw.
+  void use_pool(torch_pool_id id, torch_runtime::maker const& maker = {}) {
     std::scoped_lock const lock(routes_);
-    use_pool_locked(id);
+    use_pool_locked(id, maker);
   }
   /// Requests whose stream `accepts` come from the pool until `end`. Adds a use. False if it is open already.
   [[nodiscard]] bool begin(torch_pool_id id, filter accepts) {
@@ -252,14 +252,14 @@ class torch_device {
   }
 
   [[nodiscard]] std::unique_ptr<torch_pool> make(torch_registry::number& number, bytes addresses,
-                                                 adaptive_options chunks) {
+                                                 adaptive_options chunks, torch_runtime::maker const& maker) {
     number = registry_->reserve(*this);
     if (number == torch_registry::none) throw std::bad_alloc();
     pool_options options{.home_addresses = addresses, .shared = &limit_};
     if (settings_.small) options.small_limit = *settings_.small;
     if (settings_.chunk) chunks = adaptive_options::fixed(*settings_.chunk);
     try {
-      std::unique_ptr<torch_pool> made = runtime_.make(number, options, chunks, pauses_, &listener_);
+      std::unique_ptr<torch_pool> made = maker(number, options, chunks, pauses_, &listener_);
       for (int const peer : peers_) static_cast<void>(made->grant(peer));
       registry_->enter(number, *made);
       return made;
@@ -274,7 +274,7 @@ class torch_device {
     return p != privates_.end() ? p->get() : nullptr;
   }
 
-  private_pool& use_pool_locked(torch_pool_id id) {
+  private_pool& use_pool_locked(torch_pool_id id, torch_runtime::maker const& maker = {}) {
     if (private_pool* const known = find(id)) {
       if (known->uses++ == 0) doomed_.fetch_sub(1);
       return *known;
@@ -283,7 +283,7 @@ class torch_device {
     fresh->id = id;
     fresh->uses = 1;
     privates_.reserve(privates_.size() + 1);
-    fresh->pool = make(fresh->number, private_addresses, private_chunks);
+    fresh->pool = make(fresh->number, private_addresses, private_chunks, maker ? maker : runtime_.make);
     fresh->pool->on_out_of_memory([this](memory_account const&) {
       reap();
       result<bytes> const freed = main_->trim(!paused());
@@ -293,7 +293,7 @@ class torch_device {
     return *privates_.back();
   }
 
-  [[gnu::cold]] result<address> allocate_routed(request r) noexcept {
+  [[gnu::cold]] result<address> allocate_routed(request r) {
     private_pool* chosen = nullptr;
     {
       std::scoped_lock const lock(routes_);

@@ -1,8 +1,8 @@
 #pragma once
 /// A device's figures and memory in PyTorch's terms: `DeviceStats`, and the segments of a memory snapshot.
 ///
-/// A segment is a run of memory side by side: homes without what stitches have taken from them, or the view of a stitch
-/// that serves a block. So all segments add up to what is reserved, and none counts twice.
+/// A segment is a run of memory side by side: of one range's homes, without what stitches have taken from them, or the
+/// view of a stitch that serves a block. So all segments add up to what is reserved, and none counts twice.
 
 #include <algorithm>
 #include <utility>
@@ -114,7 +114,7 @@ inline void add_block(c10::cuda::CUDACachingAllocator::SegmentInfo& s, bytes siz
     address end{};
     for (block_snapshot const& b : shot.blocks) {
       if (b.state != block_state::live && b.state != block_state::free) continue;
-      if (all.empty() || end != b.begin) open(b.begin, b.owner);
+      if (end != b.begin || std::ranges::binary_search(shot.ranges, b.begin)) open(b.begin, b.owner);
       bool const live = b.state == block_state::live;
       detail::add_block(all.back(), b.size, b.requested, live, live || b.parked);
       end = b.begin + b.size;

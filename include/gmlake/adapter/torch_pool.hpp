@@ -8,8 +8,10 @@
 
 #include "gmlake/adapter/torch_counts.hpp"
 #include "gmlake/adapter/torch_settings.hpp"
+#include "gmlake/grow/fixed_chunks.hpp"
 #include "gmlake/pool/presets/gmlake.hpp"
 #include "gmlake/pool/presets/lake.hpp"
+#include "gmlake/stitch/no_stitch.hpp"
 
 namespace gmlake {
 
@@ -168,6 +170,21 @@ class torch_pool_of final : public torch_pool {
   basic_pool<Config> pool_;
 };
 
+/// A pool over memory that comes with its address: nothing is stitched, whatever the settings say. Throws
+/// `std::bad_alloc`.
+template <PlacedBackend Backend, StreamPolicy Streams>
+[[nodiscard]] std::unique_ptr<torch_pool> make_torch_pool(torch_settings const& s, Backend backend, Streams streams,
+                                                          pool_options const& options, adaptive_options const&,
+                                                          std::atomic<torch_listener*> const* listener) {
+  using config = typename lake_config<Backend, Streams>::template with_observer<torch_observer>::template with_stitch<
+      no_stitch>::template with_wait<optional_wait>::template with_growth<fixed_chunks>;
+  return std::make_unique<torch_pool_of<config>>(
+      std::move(backend), std::move(streams), options,
+      pool_policies<config>{.wait = optional_wait(s.wait.value_or(true)),
+                            .growth = fixed_chunks(options.small_chunk),
+                            .observer = torch_observer(listener, options.small_limit, options.small_chunk)});
+}
+
 /// A pool of the preset that the settings name. Throws `std::bad_alloc`.
 template <PhysicalBackend Backend, StreamPolicy Streams>
 [[nodiscard]] std::unique_ptr<torch_pool> make_torch_pool(torch_settings const& s, Backend backend, Streams streams,
@@ -178,17 +195,20 @@ template <PhysicalBackend Backend, StreamPolicy Streams>
   if (s.idle_addresses) idle.addresses = *s.idle_addresses;
   if (s.preset == torch_settings::preset_kind::gmlake) {
     using base = gmlake_config<Backend, Streams>;
-    using config =
-        typename base::template with_observer<torch_observer>::template with_stitch<limited_stitch<gmlake_limits>>;
-    return std::make_unique<torch_pool_of<config>>(
-        std::move(backend), std::move(streams), options,
-        pool_policies<config>{.stitch = limited_stitch<gmlake_limits>(s), .evict = lru(idle), .observer = observer});
+    using config = typename base::template with_observer<torch_observer>::template with_stitch<
+        limited_stitch<gmlake_limits>>::template with_wait<optional_wait>;
+    return std::make_unique<torch_pool_of<config>>(std::move(backend), std::move(streams), options,
+                                                   pool_policies<config>{.wait = optional_wait(s.wait.value_or(false)),
+                                                                         .growth = granule_chunks(s.chunk.value_or(0)),
+                                                                         .stitch = limited_stitch<gmlake_limits>(s),
+                                                                         .evict = lru(idle),
+                                                                         .observer = observer});
   }
   using base = lake_config<Backend, Streams>;
   using config = typename base::template with_observer<torch_observer>::template with_stitch<
       limited_stitch<largest_first>>::template with_wait<optional_wait>;
   return std::make_unique<torch_pool_of<config>>(std::move(backend), std::move(streams), options,
-                                                 pool_policies<config>{.wait = optional_wait(s.wait),
+                                                 pool_policies<config>{.wait = optional_wait(s.wait.value_or(true)),
                                                                        .growth = adaptive_chunks(chunks),
                                                                        .stitch = limited_stitch<largest_first>(s),
                                                                        .evict = lru(idle),

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -37,9 +38,15 @@ class torch_failure : public std::runtime_error {
   return e.native != 0 ? out + " (code " + std::to_string(e.native) + ")" : out;
 }
 
-[[nodiscard]] inline std::string in_mebibytes(bytes n) {
-  bytes const tenths = (n >> 10) * 10 >> 10;
-  return std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " MiB";
+/// A size as PyTorch writes it.
+[[nodiscard]] inline std::string in_units(bytes n) {
+  if (n <= 1_KiB) return std::to_string(n) + " bytes";
+  auto const [unit, name] = n <= 1_MiB   ? std::pair{1_KiB, " KiB"}
+                            : n <= 1_GiB ? std::pair{1_MiB, " MiB"}
+                                         : std::pair{1_GiB, " GiB"};
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", static_cast<double>(n) / static_cast<double>(unit));
+  return text.data() + std::string(name);
 }
 
 class torch_process {
@@ -113,6 +120,20 @@ class torch_process {
     return count;
   }
 
+  /// Makes pools of the device over what `open` returns, a backend. Throws what `open` throws, and `torch_failure`.
+  template <std::invocable F>
+  [[nodiscard]] torch_runtime::maker maker_over(int ordinal, F open) {
+    return [this, ordinal, open = std::move(open)](torch_registry::number n, pool_options const& p,
+                                                   adaptive_options const& chunks, torch_runtime::pauses pauses,
+                                                   std::atomic<torch_listener*> const* listener) {
+      auto events = cuda_events::open({.device = ordinal});
+      if (!events) throw torch_failure(describe(events.error()));
+      return make_torch_pool(settings_.settings(), claimed(open(), registry_.owners(), n),
+                             torch_streams<cuda_events>(std::move(*events), std::move(pauses), foreign_), p, chunks,
+                             listener);
+    };
+  }
+
   // ---- blocks
 
   /// Whether this is a forked child of the process that has the GPU.
@@ -153,13 +174,12 @@ class torch_process {
   [[nodiscard]] static std::string out_of_memory_text(torch_device& d, bytes n, error const& e) {
     memory_account const& a = e.account;
     bytes const total = d.total();
-    std::string text = "CUDA out of memory. Tried to allocate " + in_mebibytes(n) + ". GPU " +
-                       std::to_string(d.ordinal()) + " has a total capacity of " + in_mebibytes(total) +
-                       " and gmlake may use " + in_mebibytes(std::min(total, d.limit().limit())) +
-                       " of it (limit). It has reserved " + in_mebibytes(d.limit().held()) +
-                       "; in the pool that was asked " + in_mebibytes(a.live) + " of " + in_mebibytes(a.reserved) +
-                       " are live and " + in_mebibytes(a.free) + " free, at most " +
-                       in_mebibytes(a.largest_contiguous) + " side by side. ";
+    std::string text = "CUDA out of memory. Tried to allocate " + in_units(n) + ". GPU " + std::to_string(d.ordinal()) +
+                       " has a total capacity of " + in_units(total) + " and gmlake may use " +
+                       in_units(std::min(total, d.limit().limit())) + " of it (limit). It has reserved " +
+                       in_units(d.limit().held()) + "; in the pool that was asked " + in_units(a.live) + " of " +
+                       in_units(a.reserved) + " are live and " + in_units(a.free) + " free, at most " +
+                       in_units(a.largest_contiguous) + " side by side. ";
     text += a.fragmented() ? "Enough is free, but other streams still use it or it can't be stitched ("
                            : "Memory is exhausted (";
     return text + e.call + (e.native != 0 ? ", code " + std::to_string(e.native) : std::string{}) +
@@ -233,16 +253,11 @@ class torch_process {
     if (!memory) throw torch_failure(describe(memory.error()));
     torch_runtime made;
     made.total = memory->total;
-    made.make = [this, options](torch_registry::number n, pool_options const& p, adaptive_options const& chunks,
-                                torch_runtime::pauses pauses, std::atomic<torch_listener*> const* listener) {
-      auto memory_of = cuda_vmm::open(options);
-      if (!memory_of) throw torch_failure(describe(memory_of.error()));
-      auto events = cuda_events::open({.device = options.device});
-      if (!events) throw torch_failure(describe(events.error()));
-      return make_torch_pool(settings_.settings(), claimed<cuda_vmm>(std::move(*memory_of), registry_.owners(), n),
-                             torch_streams<cuda_events>(std::move(*events), std::move(pauses), foreign_), p, chunks,
-                             listener);
-    };
+    made.make = maker_over(ordinal, [options] {
+      auto opened = cuda_vmm::open(options);
+      if (!opened) throw torch_failure(describe(opened.error()));
+      return std::move(*opened);
+    });
     made.captured = [](stream s) { return cuda_events::captured(s); };
     return made;
   }

@@ -6,9 +6,9 @@
 /// | --- | --- | --- |
 /// | `preset` | `GMLAKE_PRESET` | `lake` (default) or `gmlake` |
 /// | `limit` | `GMLAKE_LIMIT` | memory a device at most: `30GiB`, or `90%` of it |
-/// | `chunk` | `GMLAKE_CHUNK` | size of all chunks; `adaptive` (default) |
+/// | `chunk` | `GMLAKE_CHUNK` | size of all chunks; `adaptive` (default; 2 MiB with preset `gmlake`) |
 /// | `small` | `GMLAKE_SMALL` | requests up to this size get chunks apart: `256KiB` |
-/// | `wait` | `GMLAKE_WAIT` | `1`: streams wait for each other rather than that memory grows (default); `0` |
+/// | `wait` | `GMLAKE_WAIT` | `1`: streams wait for each other rather than that memory grows (default of `lake`); `0` |
 /// | `rdma` | `GMLAKE_RDMA` | `1`: network cards may reach the memory |
 /// | `vmm_defragment` | `vmmDefragment` | `0`: never stitch |
 /// | `auto_gc` | `autoGC` | addresses that idle stitches may take, GiB |
@@ -42,7 +42,7 @@ struct torch_settings {
   std::optional<double> limit_fraction;  ///< of a device's memory
   std::optional<bytes> chunk;            ///< of all chunks
   std::optional<bytes> small;            ///< `pool_options::small_limit`
-  bool wait = true;
+  std::optional<bool> wait;              ///< for streams before growing; the preset's own way otherwise
   bool rdma = false;
   bool stitch = true;                   ///< vmmDefragment
   std::optional<bytes> idle_addresses;  ///< autoGC
@@ -54,7 +54,7 @@ struct torch_settings {
 namespace detail::torch_text {
 
 inline bool set_fraction(torch_settings& s, double part) {
-  if (!(part > 0 && part <= 1)) return false;
+  if (!(part >= 0 && part <= 1)) return false;
   s.limit.reset();
   s.limit_fraction = part;
   return true;
@@ -121,7 +121,7 @@ inline constexpr std::array keys = {
         [](torch_settings& s, std::string_view v) {
           if (!v.empty() && v.back() == '%') {
             std::optional<double> const part = to_number(v.substr(0, v.size() - 1));
-            return part && set_fraction(s, *part / 100);
+            return part && *part > 0 && set_fraction(s, *part / 100);
           }
           s.limit_fraction.reset();
           return bool(s.limit = to_size(v));
@@ -135,7 +135,8 @@ inline constexpr std::array keys = {
         [](torch_settings& s, std::string_view v) {
           return v == "0" ? (s.small = 0, true) : bool(s.small = to_size(v));
         }},
-    key{"wait", "GMLAKE_WAIT", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.wait); }},
+    key{"wait", "GMLAKE_WAIT", "0 or 1",
+        [](torch_settings& s, std::string_view v) { return to_flag(v, s.wait.emplace()); }},
     key{"rdma", "GMLAKE_RDMA", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.rdma); }},
     key{"vmm_defragment", "vmmDefragment", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.stitch); }},
@@ -209,7 +210,8 @@ class torch_settings_reader {
     std::string out = std::string("preset=") + (s.preset == torch_settings::preset_kind::lake ? "lake" : "gmlake");
     out += "\nlimit=" + (s.limit_fraction ? std::to_string(100 * *s.limit_fraction) + "%" : size(s.limit, ""));
     out += "\nchunk=" + size(s.chunk, "adaptive") + "\nsmall=" + size(s.small, "262144");
-    out += std::string("\nwait=") + (s.wait ? "1" : "0") + "\nrdma=" + (s.rdma ? "1" : "0");
+    out += std::string("\nwait=") + (s.wait.value_or(s.preset == torch_settings::preset_kind::lake) ? "1" : "0") +
+           "\nrdma=" + (s.rdma ? "1" : "0");
     out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") +
            "\nauto_gc=" + (s.idle_addresses ? std::to_string(*s.idle_addresses >> 30) : std::string{});
     out += "\nfrag_limit=" + size(s.frag_limit, "") + "\nreuse_limit=" + number(s.reuse_limit, "");
@@ -259,7 +261,8 @@ class torch_settings_reader {
       if (name == "per_process_memory_fraction") {
         std::optional<double> const part = detail::torch_text::to_number(value);
         if (!part || !detail::torch_text::set_fraction(settings_, *part)) {
-          return "gmlake: " + std::string(variable) + ": per_process_memory_fraction is to be above 0 and at most 1";
+          return "gmlake: " + std::string(variable) + ": per_process_memory_fraction is invalid: from 0 to 1, not '" +
+                 std::string(value) + "'";
         }
       } else if (!name.empty() && !name.starts_with("pinned_")) {
         notes_.push_back("gmlake: '" + std::string(name) + "' in " + std::string(variable) +

@@ -58,6 +58,11 @@ concept MeasuredBackend = PhysicalBackend<B> && requires(B const& c) {
   { c.memory_info() } noexcept -> std::same_as<result<device_memory>>;
 };
 
+/// Refinement: a reservation is memory already, which can't be mapped elsewhere. Ranges are made no larger than the one
+/// chunk that they are to hold, and nothing is stitched, whatever the policies say.
+template <class B>
+concept PlacedBackend = PhysicalBackend<B> && B::reservations_are_memory;
+
 /// Refinement: the backend has a clock of its own, which its calls advance by what they would cost. Without it, calls
 /// are timed with `std::chrono::steady_clock`.
 template <class B>

@@ -1,5 +1,5 @@
 #pragma once
-/// Rounding of sizes and addresses to powers of two, with overflow made visible.
+/// Rounding of sizes and addresses, mostly to powers of two, with overflow made visible.
 
 #include <bit>
 #include <limits>
@@ -26,6 +26,9 @@ namespace gmlake {
 [[nodiscard]] constexpr address align_up(address a, bytes alignment) noexcept {
   return static_cast<address>(align_up(to_integer(a), alignment));
 }
+
+/// Rounds up to a multiple of `unit`, which need be no power of two. The sum of the two is representable.
+[[nodiscard]] constexpr bytes round_up(bytes n, bytes unit) noexcept { return (n + unit - 1) / unit * unit; }
 
 /// Whether `align_up(n, alignment)` is representable.
 [[nodiscard]] constexpr bool fits_aligned(bytes n, bytes alignment) noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 /// Where everything in a pool is at one moment, as plain values: a copy, which the pool's later life does not change.
 ///
-/// Chunks and blocks are in order of address. The blocks tile the pool's home ranges: what no block covers is not the
+/// Ranges, chunks and blocks are in order of address. The blocks tile the pool's home ranges: what no block covers is not the
 /// pool's. Every extent of a stitch lies in `taken` blocks; every live stitch serves one block, of the same address,
 /// that is not among the tiles.
 ///
@@ -53,6 +53,7 @@ struct stitch_snapshot {
 };
 
 struct pool_snapshot {
+  std::vector<address> ranges;  ///< where reservations of homes begin; no block lies in two
   std::vector<chunk_snapshot> chunks;
   std::vector<block_snapshot> blocks;
   std::vector<stitch_snapshot> stitches;

@@ -197,6 +197,9 @@ class engine {
   [[nodiscard]] area area_for(bytes size) const noexcept {
     return size <= p_.options.small_limit ? area::small : area::large;
   }
+  [[nodiscard]] bool stitches(bytes n, bool growth_failed) const noexcept {
+    return !PlacedBackend<typename Config::backend> && p_.stitch.stitches(n, growth_failed);
+  }
   /// Nothing was found, for a reason that may be mended.
   [[nodiscard]] static bool wanting(result<block*> const& b) noexcept {
     if (b) return *b == nullptr;
@@ -303,7 +306,7 @@ class engine {
       result<block*> b = waited_for(r, user);
       if (!b || *b != nullptr) return b;
     }
-    if (a == area::small || !p_.stitch.stitches(n, growth_failed)) return nullptr;
+    if (a == area::small || !stitches(n, growth_failed)) return nullptr;
     result<block*> b = stitch_.reuse(user, n, r.alignment);
     if (!b || *b != nullptr) return b;
     result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
@@ -317,7 +320,7 @@ class engine {
     bytes const n = size_of(r);
     area const a = area_for(r.size);
     result<void> done;
-    if (a == area::large && p_.stitch.stitches(n, false)) {
+    if (a == area::large && stitches(n, false)) {
       result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
       if (!made) return failure(made.error());
       if (made->served != nullptr) return made->served;  // it failed a moment ago, and doesn't any more

@@ -22,24 +22,24 @@ class grower {
   [[nodiscard]] result<void> add(stream_index user, area a, bytes missing) noexcept {
     if (result<void> room = check(missing); !room) return room;
     bytes const size = chunk_size(a, missing);
-    if (p_->growth.separate() && a == area::large) return add_separate(user, size, missing);
+    if (separate(a)) return add_separate(user, a, size, missing);
     return make(user, a, {}, size, missing);
   }
 
   /// Creates memory so that a contiguous free block of n bytes is there: what lies free at the end of the area's range
   /// counts where it is on the user's own shelf. Errors as for `add`.
   [[nodiscard]] result<void> add_contiguous(stream_index user, area a, bytes n) noexcept {
-    range* const r = current(a);
+    range* const r = separate(a) ? nullptr : current(a);
     bytes at_end = r != nullptr ? free_end(*r, user) : 0;
     if (at_end >= n) at_end = 0;  // the split policy has overlooked it, as it may
-    if (result<void> room = check(n - std::min(n, at_end)); !room) return room;
-    bytes const size = chunk_size(a, n - std::min(n, at_end));
-    if (p_->growth.separate() && a == area::large) return add_separate(user, size, n);
-    bytes const missing = n - std::min(n, at_end);
-    if (r != nullptr && align_up(missing, size) <= r->size - r->grown)
+    bytes const missing = n - at_end;
+    if (result<void> room = check(missing); !room) return room;
+    bytes const size = chunk_size(a, missing);
+    if (separate(a)) return add_separate(user, a, size, n);
+    if (r != nullptr && round_up(missing, size) <= r->size - r->grown)
       return make(user, a, {.end_of = r}, size, missing);
-    if (block* const hole = hole_for(a, align_up(n, size))) return make(user, a, {.hole = hole}, size, n);
-    result<range*> const fresh = open(a, align_up(n, size));
+    if (block* const hole = hole_for(a, round_up(n, size))) return make(user, a, {.hole = hole}, size, n);
+    result<range*> const fresh = open(a, round_up(n, size));
     if (!fresh) return failure(fresh.error());
     return make(user, a, {.end_of = *fresh}, size, n);
   }
@@ -48,7 +48,7 @@ class grower {
   /// granule. Errors as for `add`.
   [[nodiscard]] result<block*> add_own(stream_index user, bytes n, bool one_handle) noexcept {
     if (result<void> room = check(n); !room) return failure(room.error());
-    bytes const size = one_handle ? n : std::min(n, chunk_size(area::large, n));
+    bytes const size = one_handle || placed ? n : std::min(n, chunk_size(area::large, n));
     result<range*> const opened = p_->space.home().open_range(n, area::own);
     if (!opened) return failure(opened.error());
     range& r = **opened;
@@ -73,6 +73,10 @@ class grower {
   }
 
  private:
+  static constexpr bool placed = PlacedBackend<typename Config::backend>;
+
+  [[nodiscard]] bool separate(area a) const noexcept { return placed || (a == area::large && p_->growth.separate()); }
+
   [[nodiscard]] bytes headroom() const noexcept {
     bytes const held = p_->space.home().reserved();
     bytes const own = p_->options.limit > held ? p_->options.limit - held : 0;
@@ -108,6 +112,7 @@ class grower {
                                       .freed = std::exchange(p_->freed_since_growth, 0),
                                       .granule = p_->granule});
     }
+    if (placed) wanted = std::max(missing, std::min(wanted, align_down(headroom(), p_->granule)));
     return align_up(std::clamp(wanted, p_->granule, largest_chunk), p_->granule);
   }
   /// Where chunks are to go: the end of a range, the beginning of a hole, or wherever there is room.
@@ -127,10 +132,14 @@ class grower {
   }
 
   /// The same in a range of its own.
-  [[nodiscard]] result<void> add_separate(stream_index user, bytes size, bytes missing) noexcept {
-    result<range*> const own = p_->space.home().open_range(align_up(missing, size), area::large);
+  [[nodiscard]] result<void> add_separate(stream_index user, area a, bytes size, bytes missing) noexcept {
+    result<range*> own = p_->space.home().open_range(round_up(missing, size), a);
+    if (!own && placed && own.error().code == errc::out_of_memory && size > align_up(missing, p_->granule)) {
+      size = align_up(missing, p_->granule);
+      own = p_->space.home().open_range(size, a);
+    }
     if (!own) return failure(own.error());
-    result<void> done = make(user, area::large, {.end_of = *own}, size, missing);
+    result<void> done = make(user, a, {.end_of = *own}, size, missing);
     if ((*own)->first == nullptr) p_->space.home().close_range(**own);
     return done;
   }
@@ -141,7 +150,7 @@ class grower {
     bytes n = std::min(size, align_down(headroom(), p_->granule));
     if (n < least) return failure(errc::out_of_memory, "limit");
     result<block*> made = shared_place(a, t, n);
-    if (!made && made.error().code == errc::out_of_memory && least < n) {
+    if (!made && made.error().code == errc::out_of_memory && least < n && !placed) {
       n = least;
       made = shared_place(a, t, n);
     }

@@ -45,6 +45,7 @@ template <PoolConfig Config>
   auto const& time = p.space.time();
   pool_snapshot shot;
   for (range const& r : p.space.home().ranges()) {
+    shot.ranges.push_back(r.begin);
     for (chunk const* c = r.first_chunk; c != nullptr; c = c->next) shot.chunks.push_back({c->home, c->size});
     for (block const* b = r.first; b != nullptr; b = b->next) {
       bool const owned = b->state == block_state::live || b->state == block_state::free;
@@ -69,6 +70,7 @@ template <PoolConfig Config>
     for (std::size_t i = 0; i < s.count; ++i) t.extents.push_back({s.chunks[i]->home, s.chunks[i]->size});
     shot.stitches.push_back(std::move(t));
   }
+  std::ranges::sort(shot.ranges);
   std::ranges::sort(shot.chunks, {}, &chunk_snapshot::home);
   std::ranges::sort(shot.blocks, {}, &block_snapshot::begin);
   return shot;
