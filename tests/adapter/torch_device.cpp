@@ -156,6 +156,38 @@ TEST_CASE("a pool outlives its last use as long as a block of it lives, and goes
   CHECK(r.registry.find(y).pool == nullptr);
 }
 
+TEST_CASE("a captured pool that blocks outlive stays until memory is asked for") {
+  for (int how = 0; how < 4; ++how) {
+    CAPTURE(how);
+    torch_rig r(limited(100_MiB));
+    address const x = capture(r, p, a);
+    end_capture(r, p, a);
+    REQUIRE(r.device().release(p));
+    auto const unmaps = r.gpu.unmaps;
+    r.give(x);
+    r.give(r.take(mib, b));
+    CHECK(r.pools() == 2);
+    CHECK(r.gpu.unmaps == unmaps);  // a graph may still read it
+    if (how == 0) r.device().trim();
+    if (how == 1) r.device().use_pool(q);
+    if (how == 2) fails_with(r.device().allocate(200 * mib, b), errc::out_of_memory);
+    if (how == 3) {
+      r.device().use_pool(p);
+      REQUIRE(r.device().release(p));
+    }
+    CHECK(r.device().pool(p) == nullptr);
+  }
+}
+
+TEST_CASE("a captured pool goes with its last use where no block is left") {
+  torch_rig r;
+  r.give(capture(r, p, a));
+  end_capture(r, p, a);
+  REQUIRE(r.device().release(p));
+  CHECK(r.pools() == 1);
+  CHECK(r.gpu.created() == 0);
+}
+
 TEST_CASE("a pool that nobody uses can come into use again while a block of it lives") {
   torch_rig r;
   REQUIRE(r.device().begin(p, only({a})));

@@ -178,6 +178,7 @@ class hooked_pool final : public torch_pool {
   bytes free_chunks() const noexcept override { return inner_->free_chunks(); }
   memory_account account() const noexcept override { return inner_->account(); }
   pool_stats stats() const noexcept override { return inner_->stats(); }
+  bool placed() const noexcept override { return inner_->placed(); }
   pool_snapshot snapshot() const override { return inner_->snapshot(); }
   char const* validate() const noexcept override { return inner_->validate(); }
   void each_live(std::function<void(block const&, stream)> const& f) const override {

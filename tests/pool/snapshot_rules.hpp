@@ -51,6 +51,7 @@ namespace gmlake::test {
     if (memory != (b.state == block_state::hole ? 0 : b.size)) return "memory lies beneath all blocks but holes";
     covered += memory;
     if (b.state == block_state::taken) taken += b.size;
+    if (b.state != block_state::live && b.requested != 0) return "only live blocks were requested";
     if (b.state != block_state::live) continue;
     live += b.size;
     requested += b.requested;

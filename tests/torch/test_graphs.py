@@ -421,7 +421,7 @@ def test_a_memory_pool_may_have_an_allocator_of_its_own():
     assert found["same"]
     assert "Tried to allocate 1024.00 GiB" in found["refused"]
     assert found["kept"] >= found["reserved"]  # tensors outlive their pool
-    assert found["left"] == 0
+    assert found["left"] <= 0  # what was there before has gone too
 
 
 GMLAKE_POOL = """

@@ -246,6 +246,35 @@ def test_the_history_has_segments_come_and_go():
         assert sum(entry["size"] for entry in entries if entry["action"] in actions) >= 512 * MiB, actions
 
 
+def test_memory_knows_who_had_it_mapped_and_unmapped():
+    settle()
+    with history(context="all"):
+        tensor = torch.empty(768 * MiB, dtype=torch.uint8, device="cuda")
+        (segment,) = [s for s in torch.cuda.memory_snapshot() if s["address"] == tensor.data_ptr()]
+        del tensor
+        settle()
+        unmapped = [entry for entry in recorded() if entry["action"] == "segment_unmap"]
+    assert any(frame["name"] == "empty_cache" for frame in unmapped[-1]["frames"])
+    name = "test_memory_knows_who_had_it_mapped_and_unmapped"
+    assert any(frame["name"] == name for frame in segment["frames"])
+
+
+def test_a_snapshot_does_not_tell_of_itself():
+    with history(context=None):
+        tensor = torch.empty(12_345, dtype=torch.uint8, device="cuda")
+        first, second = recorded(), recorded()
+    assert first[-1]["action"] == "alloc" and first[-1]["size"] == tensor.numel()
+    assert second[-1]["action"] == "snapshot"
+
+
+def test_what_is_free_was_requested_by_nobody():
+    tensor = torch.empty(7_654_320, dtype=torch.uint8, device="cuda")
+    del tensor
+    for segment in torch.cuda.memory_snapshot():
+        for block in segment["blocks"]:
+            assert block["state"] != "inactive" or block["requested_size"] == 0
+
+
 def test_the_history_has_running_out():
     with history(context=None), limited(64 * MiB):
         with runs_out():
@@ -365,6 +394,24 @@ def test_the_out_of_memory_observer_is_told_four_numbers():
     assert asked == GiB
     assert 0 < total
     assert 0 <= free <= torch.cuda.mem_get_info()[1]
+
+
+def test_without_the_cache_memory_comes_from_the_driver():
+    base = torch.cuda.memory_allocated()
+    kept = torch.cuda.caching_allocator_alloc(3 * MiB)
+    torch.cuda.caching_allocator_enable(False)
+    try:
+        before = torch.cuda.memory_allocated()
+        address = torch.cuda.caching_allocator_alloc(5 * MiB)
+        tensor = filled(4 * MiB, 3)
+        assert torch.cuda.memory_allocated() == before
+        assert wrong(tensor, 3).item() == 0
+        torch.cuda.caching_allocator_delete(address)
+        torch.cuda.caching_allocator_delete(kept)  # goes back where it is from
+        del tensor
+    finally:
+        torch.cuda.caching_allocator_enable(True)
+    assert torch.cuda.memory_allocated() == base
 
 
 def test_raw_allocations_are_served_and_counted():

@@ -41,6 +41,19 @@ after = [tensor[0].item() for tensor in tensors]
 hand_back({"total": total, "status": status, "after": after, "more": torch.ones(1 << 24, device="cuda").sum().item()})
 """
 
+FORKS_FIRST = """
+import os
+import torch
+
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(write, str(torch.ones(1 << 20, device="cuda").sum().item()).encode())
+    os._exit(0)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+hand_back({"status": status, "child": float(os.read(read, 100)), "parent": torch.ones(1 << 21, device="cuda").sum().item()})
+"""
+
 EXITS = """
 import threading
 import torch
@@ -187,6 +200,7 @@ def runs():
     return together(
         {
             "forks": lambda: run_gmlake(FORKS),
+            "forks first": lambda: run_gmlake(FORKS_FIRST),
             "exits": lambda: run_gmlake(EXITS),
             "fails": lambda: run_gmlake(FAILS, expect=7),
             "launched": launched,
@@ -215,6 +229,10 @@ def test_workers_and_children_may_be_forked_while_tensors_live(runs):
     squares, numbers = float(sum(n * n for n in range(64))), [float(n) for n in range(8)]
     assert done.value == {"total": 2 * squares, "status": 0, "after": numbers, "more": float(1 << 24)}
     assert done.err == ""
+
+
+def test_a_process_that_forks_before_it_uses_the_gpu_leaves_its_child_free_to(runs):
+    assert runs["forks first"].result().value == {"status": 0, "child": float(1 << 20), "parent": float(1 << 21)}
 
 
 def test_a_process_exits_quietly_with_live_tensors_graphs_and_queued_work(runs):

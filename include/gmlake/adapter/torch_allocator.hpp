@@ -125,7 +125,11 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   void enable(bool value) override { enabled_.store(value); }
   bool isEnabled() const override { return enabled_.load(); }
   void emptyCache(mempool pool = {0, 0}) override {
-    torch_process::get().each_device([&](torch_device& d) { d.trim({pool.first, pool.second}); });
+    torch_process::get().each_device([&](torch_device& d) {
+      torch_history* const h = history(d.ordinal());
+      torch_history::cause const why(h != nullptr ? h->gather(level::ALL) : nullptr);
+      d.trim({pool.first, pool.second});
+    });
   }
   void cacheInfo(device_index device, std::size_t* largest) override {
     torch_device& d = device_of(device);
@@ -192,17 +196,17 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
           for (std::size_t i = 0, at = s.address; i < s.blocks.size(); at += s.blocks[i++].size) {
             if (s.blocks[i].allocated) s.blocks[i].context_when_allocated = h->context_of(at);
           }
+          s.context_when_allocated = h->context_of_memory(s.address);
           shot.segments.push_back(std::move(s));
         }
       }
-      if (h->active()) h->append(entry::SNAPSHOT, 0, 0, nullptr, {0, 0});
       shot.device_traces.emplace_back();
-      if (!traces) continue;
-      for (entry& e : h->entries()) {
+      for (entry& e : traces ? h->entries() : std::vector<entry>{}) {
         if (only != torch_pool_id{} && e.mempool_ != pool) continue;
         e.time_.t_ = to_nanoseconds(e.time_.approx_t_) / 1000;
         shot.device_traces.back().push_back(std::move(e));
       }
+      if (h->active()) h->append(entry::SNAPSHOT, 0, 0, nullptr, {0, 0});
     }
     std::scoped_lock const lock(mutex_);
     for (auto note : annotations_) {
@@ -441,7 +445,8 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     torch_history* const h = history(device);
     torch_history::context context = h != nullptr ? h->gather(level::STATE) : nullptr;
     torch_device& d = device_of(device);
-    result<address> const block = d.allocate(n, to_stream(on), torch_process::where());
+    result<address> const block = h == nullptr ? d.allocate(n, to_stream(on), torch_process::where())
+                                               : allocate_because(context, d, n, to_stream(on));
     if (!block) [[unlikely]]
       fail(d, n, on, block.error(), std::move(context));
     void* const p = to_pointer(*block);
@@ -453,6 +458,12 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
       (*python)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(p));
     }
     return p;
+  }
+
+  [[nodiscard, gnu::cold]] static result<address> allocate_because(torch_history::context why, torch_device& d,
+                                                                   std::size_t n, stream on) {
+    torch_history::cause const noted(std::move(why));
+    return d.allocate(n, on, torch_process::where());
   }
 
   static void give_back(void* p) {

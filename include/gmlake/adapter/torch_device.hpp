@@ -5,7 +5,7 @@
 /// While a private pool is being allocated to, a capture may be under way: nothing is recorded, asked or waited for on
 /// the device until the context ends, or its first request shows that its stream is not captured. A pool that a capture
 /// has allocated from is pinned: its addresses stay its own until it is destroyed, which is when nobody uses it and no
-/// block of it lives.
+/// block of it lives, or some time after (see `release`).
 ///
 /// Thread-safe. Lock order: a pool's own lock is never held when `routes_` is taken.
 
@@ -118,13 +118,17 @@ class torch_device {
     if (doomed_.load() > 0) reap();
     return true;
   }
-  /// Takes a use away; without any, the pool goes with its last block. False if there is no such use.
+  /// Takes a use away; without any, the pool goes with its last block. One that was captured and still has blocks stays
+  /// until memory is asked for (`trim`, a request that fails, another private pool): a graph may have captured a tensor
+  /// of it that dies before the graph does. False if there is no such use.
   [[nodiscard]] bool release(torch_pool_id id) noexcept {
     {
       std::scoped_lock const lock(routes_);
       private_pool* const p = find(id);
       if (p == nullptr || p->uses == 0) return false;
       if (--p->uses > 0) return true;
+      pool_stats const s = p->pool->stats();
+      p->lingers = p->captured && s.allocations != s.deallocations;
       doomed_.fetch_add(1);
     }
     reap();
@@ -186,7 +190,7 @@ class torch_device {
 
   /// Gives back what is free, in the main pool or a private one that is not pinned, and pools that nobody uses.
   void trim(torch_pool_id id = {}) noexcept {
-    reap();
+    reap(doomed::lingering);
     if (torch_pool* const p = pool(id)) static_cast<void>(p->trim(pauses_->load() == 0));
   }
   /// Another GPU is to reach this one's memory. Errors: the backend's.
@@ -235,6 +239,7 @@ class torch_device {
     bool captured = false;       ///< and so pinned
     bool serves_others = false;  ///< when the main pool is out of memory
     bool whole = false;          ///< blocks on chunks of their own
+    bool lingers = false;        ///< without uses: stays until memory is asked for
   };
   struct context {
     private_pool* pool;
@@ -242,6 +247,8 @@ class torch_device {
     filter accepts;
     bool pausing;  ///< as long as it may be a capture
   };
+  enum class doomed : std::uint8_t { at_once, lingering };  ///< those too
+
   /// Private pools are many and mostly small: fine chunks, and few addresses each.
   static constexpr adaptive_options private_chunks{.smallest = 4_MiB};
   static constexpr bytes private_addresses = 16_GiB;
@@ -279,13 +286,14 @@ class torch_device {
       if (known->uses++ == 0) doomed_.fetch_sub(1);
       return *known;
     }
+    reap_locked(doomed::lingering);
     auto fresh = std::make_unique<private_pool>();
     fresh->id = id;
     fresh->uses = 1;
     privates_.reserve(privates_.size() + 1);
     fresh->pool = make(fresh->number, private_addresses, private_chunks, maker ? maker : runtime_.make);
     fresh->pool->on_out_of_memory([this](memory_account const&) {
-      reap();
+      reap(doomed::lingering);
       result<bytes> const freed = main_->trim(!paused());
       return freed && *freed > 0;
     });
@@ -355,7 +363,7 @@ class torch_device {
 
   /// The main pool is out of memory.
   [[nodiscard]] bool relieve(memory_account const& account) {
-    bool freed = reap();
+    bool freed = reap(doomed::lingering);
     std::vector<std::function<bool(memory_account const&)>> asked;
     {
       std::scoped_lock const lock(routes_);
@@ -367,14 +375,18 @@ class torch_device {
 
   /// Destroys the pools that nobody uses and that hold no live block. Whether there were any. No capture can begin
   /// meanwhile: a pool's destructor waits for the device.
-  bool reap() noexcept {
+  bool reap(doomed which = doomed::at_once) noexcept {
     std::scoped_lock const lock(routes_);
+    return reap_locked(which);
+  }
+  bool reap_locked(doomed which) noexcept {
     if (doomed_.load() == 0 || paused()) return false;
     bool any = false;
     for (auto i = privates_.begin(); i != privates_.end();) {
       private_pool& p = **i;
       pool_stats const s = p.pool->stats();
-      if (p.uses > 0 || p.contexts > 0 || s.allocations != s.deallocations) {
+      bool const stays = p.lingers && which == doomed::at_once;
+      if (p.uses > 0 || p.contexts > 0 || s.allocations != s.deallocations || stays) {
         ++i;
         continue;
       }

@@ -1,8 +1,9 @@
 #pragma once
 /// A device's figures and memory in PyTorch's terms: `DeviceStats`, and the segments of a memory snapshot.
 ///
-/// A segment is a run of memory side by side: of one range's homes, without what stitches have taken from them, or the
-/// view of a stitch that serves a block. So all segments add up to what is reserved, and none counts twice.
+/// A segment is a run of one stream's memory side by side: of one range's homes, without what stitches have taken from
+/// them, or the view of a stitch that serves a block; in a pool whose memory comes in segments, those. So all segments
+/// add up to what is reserved, and none counts twice.
 
 #include <algorithm>
 #include <utility>
@@ -105,17 +106,22 @@ inline void add_block(c10::cuda::CUDACachingAllocator::SegmentInfo& s, bytes siz
       s.address = to_integer(at);
       s.stream = detail::to_segment_stream(on);
       s.is_large = true;
-      s.is_expandable = true;
+      s.is_expandable = !p.placed();
       s.owner_private_pool_id = {id.first, id.second};
       all.push_back(std::move(s));
       return all.back();
     };
     pool_snapshot const shot = p.snapshot();
     address end{};
+    stream on{};
     for (block_snapshot const& b : shot.blocks) {
       if (b.state != block_state::live && b.state != block_state::free) continue;
-      if (end != b.begin || std::ranges::binary_search(shot.ranges, b.begin)) open(b.begin, b.owner);
       bool const live = b.state == block_state::live;
+      bool const others = b.owner != on && (live || b.pending) && !p.placed();
+      if (end != b.begin || others || std::ranges::binary_search(shot.ranges, b.begin)) {
+        open(b.begin, b.owner);
+        on = b.owner;
+      }
       detail::add_block(all.back(), b.size, b.requested, live, live || b.parked);
       end = b.begin + b.size;
     }

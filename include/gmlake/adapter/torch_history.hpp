@@ -50,7 +50,10 @@ class torch_history final : public torch_listener {
       entries_.clear();
       next_ = 0;
     }
-    if (!o.enabled) contexts_.clear();
+    if (!o.enabled) {
+      contexts_.clear();
+      mapped_.clear();
+    }
     update();
   }
   void track(tracker t) {
@@ -73,7 +76,9 @@ class torch_history final : public torch_listener {
     std::scoped_lock const lock(mutex_);
     if (what == entry::ALLOC && when_.load() >= level::STATE) contexts_[at] = c;
     if (what == entry::FREE_REQUESTED) contexts_.erase(at);
-    bool const keeps = what == entry::ALLOC ? when_.load() >= level::ALLOC : true;
+    if (what == entry::SEGMENT_MAP && when_.load() >= level::STATE) mapped_[at] = c;
+    if (what == entry::SEGMENT_UNMAP) mapped_.erase(at);
+    bool const keeps = what == entry::ALLOC || what == entry::SEGMENT_MAP ? when_.load() >= level::ALLOC : true;
     entry e(what, device_, at, n, on, pool, c10::getApproximateTime(), keeps ? std::move(c) : nullptr,
             compile_context(), metadata_);
     for (tracker const& t : trackers_) t(e);
@@ -85,12 +90,35 @@ class torch_history final : public torch_listener {
     entries_[next_++ % entries_.size()] = std::move(e);
   }
 
-  /// The context of the live block at `at`.
+  /// The context of the live block at `at`, and of the memory that was mapped there. @{
   [[nodiscard]] context context_of(std::size_t at) const {
     std::scoped_lock const lock(mutex_);
     auto const found = contexts_.find(at);
     return found != contexts_.end() ? found->second : nullptr;
   }
+  [[nodiscard]] context context_of_memory(std::size_t at) const {
+    std::scoped_lock const lock(mutex_);
+    auto const found = mapped_.find(at);
+    return found != mapped_.end() ? found->second : nullptr;
+  }
+  /// @}
+
+  /// While one lives, memory that this thread's calls map or unmap is put down to its context.
+  class cause {
+   public:
+    explicit cause(context c) noexcept : before_(std::exchange(current(), std::move(c))) {}
+    cause(cause const&) = delete;
+    cause& operator=(cause const&) = delete;
+    ~cause() { current() = std::move(before_); }
+
+    [[nodiscard]] static context& current() {
+      static thread_local context one;
+      return one;
+    }
+
+   private:
+    context before_;
+  };
   /// Oldest first.
   [[nodiscard]] std::vector<entry> entries() const {
     std::scoped_lock const lock(mutex_);
@@ -146,7 +174,8 @@ class torch_history final : public torch_listener {
   void enter(entry::Action what, address at, bytes n, stream on) noexcept {
     if (!active()) return;
     try {
-      append(what, to_integer(at), n, reinterpret_cast<void*>(to_integer(on)), {0, 0});
+      context c = what == entry::SEGMENT_UNMAP && when_.load() < level::ALL ? nullptr : cause::current();
+      append(what, to_integer(at), n, reinterpret_cast<void*>(to_integer(on)), {0, 0}, std::move(c));
     } catch (std::bad_alloc const&) {
       // History may have holes; memory may not.
     }
@@ -159,8 +188,9 @@ class torch_history final : public torch_listener {
   std::atomic<level> when_{level::NEVER};
   std::vector<tracker> trackers_;
   std::vector<entry> entries_;
-  std::size_t next_ = 0;  ///< where the oldest entry is, once there are as many as may be
-  std::unordered_map<std::size_t, context> contexts_;
+  std::size_t next_ = 0;                               ///< where the oldest entry is, once there are as many as may be
+  std::unordered_map<std::size_t, context> contexts_;  ///< of live blocks
+  std::unordered_map<std::size_t, context> mapped_;    ///< of memory
   std::string metadata_;
 };
 

@@ -35,6 +35,8 @@ class torch_pool {
   [[nodiscard]] virtual result<void> deallocate(address block) noexcept = 0;
   [[nodiscard]] virtual result<void> record_stream(address block, stream on) noexcept = 0;
   [[nodiscard]] virtual result<void> retire_stream(stream gone) noexcept = 0;
+  /// Whether its memory came in segments, each with its address.
+  [[nodiscard]] virtual bool placed() const noexcept = 0;
   /// After waiting on the host, or without.
   [[nodiscard]] virtual result<bytes> trim(bool wait) noexcept = 0;
   virtual void pin() noexcept = 0;
@@ -129,6 +131,7 @@ class torch_pool_of final : public torch_pool {
   result<void> deallocate(address block) noexcept override { return pool_.deallocate(block); }
   result<void> record_stream(address block, stream on) noexcept override { return pool_.record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return pool_.retire_stream(gone); }
+  bool placed() const noexcept override { return PlacedBackend<typename Config::backend>; }
   result<bytes> trim(bool wait) noexcept override { return wait ? pool_.trim() : pool_.trim_passed(); }
   void pin() noexcept override { pool_.pin(); }
   void on_out_of_memory(out_of_memory_callback callback) override { pool_.on_out_of_memory(std::move(callback)); }

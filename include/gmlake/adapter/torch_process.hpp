@@ -213,7 +213,8 @@ class torch_process {
 
  private:
   torch_process() {
-    ::pthread_atfork(nullptr, nullptr, [] { get().forked_.store(true); });
+    // A process that forks before it uses a GPU leaves its child free to.
+    ::pthread_atfork(nullptr, nullptr, [] { get().forked_.store(get().device_count() > 0); });
   }
 
   [[gnu::cold]] torch_device& open(int ordinal) {

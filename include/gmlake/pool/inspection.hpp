@@ -51,7 +51,7 @@ template <PoolConfig Config>
       bool const owned = b->state == block_state::live || b->state == block_state::free;
       shot.blocks.push_back({.begin = b->begin,
                              .size = b->size,
-                             .requested = b->requested,
+                             .requested = b->state == block_state::live ? b->requested : 0,
                              .owner = owned ? time.name(b->on) : stream{},
                              .state = b->state,
                              .pending = b->state == block_state::free && (b->parked || !time.passed(b->on, b->stamp)),
