@@ -169,6 +169,7 @@ class hooked_pool final : public torch_pool {
   result<address> allocate(request const& r) noexcept override { return inner_->allocate(r); }
   result<address> allocate_at(address at, request const& r) noexcept override { return inner_->allocate_at(at, r); }
   result<void> deallocate(address block) noexcept override { return inner_->deallocate(block); }
+  result<void> deallocate(address block, stream after) noexcept override { return inner_->deallocate(block, after); }
   result<void> record_stream(address block, stream on) noexcept override { return inner_->record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return inner_->retire_stream(gone); }
   result<bytes> trim(bool wait) noexcept override { return inner_->trim(wait); }

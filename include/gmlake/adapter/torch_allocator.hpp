@@ -336,8 +336,12 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     TORCH_CHECK(pool != nullptr, "Could not find pool of id");
     c10::cuda::CUDACachingAllocator::CheckpointDelta delta;
     pool->each_live([&](block const& b, stream) { delta.ptrs_freed.push_back(to_pointer(b.begin)); });
-    // Within the graphs of one pool, which never run at once, order is the graphs'.
-    for (void* const p : delta.ptrs_freed) check(pool->deallocate(to_address(p)));
+    // Within the graphs of one pool, which never run at once, order is the graphs', and the streams that they were
+    // captured on mean nothing: the restored blocks' does for all.
+    for (void* const p : delta.ptrs_freed) {
+      check(wanted->blocks.empty() ? pool->deallocate(to_address(p))
+                                   : pool->deallocate(to_address(p), wanted->blocks.front().on));
+    }
     for (auto const& b : wanted->blocks) {
       result<address> const there = pool->allocate_at(b.at, {.size = b.requested, .on = b.on, .where = b.where});
       TORCH_CHECK(there.has_value(),

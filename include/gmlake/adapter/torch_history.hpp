@@ -158,7 +158,7 @@ class torch_history final : public torch_listener {
     return all;
   }
   [[nodiscard]] static std::string compile_context() {
-    return compile_contexts().empty() ? std::string() : compile_contexts().back();
+    return compile_contexts().empty() ? "N/A" : compile_contexts().back();  // as PyTorch has it
   }
 
   /// A stitch's memory is at home, or at the stitch.

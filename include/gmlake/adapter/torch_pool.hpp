@@ -33,6 +33,7 @@ class torch_pool {
   [[nodiscard]] virtual result<address> allocate(request const& r) noexcept = 0;
   [[nodiscard]] virtual result<address> allocate_at(address at, request const& r) noexcept = 0;
   [[nodiscard]] virtual result<void> deallocate(address block) noexcept = 0;
+  [[nodiscard]] virtual result<void> deallocate(address block, stream after) noexcept = 0;
   [[nodiscard]] virtual result<void> record_stream(address block, stream on) noexcept = 0;
   [[nodiscard]] virtual result<void> retire_stream(stream gone) noexcept = 0;
   /// Whether its memory came in segments, each with its address.
@@ -129,6 +130,7 @@ class torch_pool_of final : public torch_pool {
   result<address> allocate(request const& r) noexcept override { return pool_.allocate(r); }
   result<address> allocate_at(address at, request const& r) noexcept override { return pool_.allocate_at(at, r); }
   result<void> deallocate(address block) noexcept override { return pool_.deallocate(block); }
+  result<void> deallocate(address block, stream after) noexcept override { return pool_.deallocate(block, after); }
   result<void> record_stream(address block, stream on) noexcept override { return pool_.record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return pool_.retire_stream(gone); }
   bool placed() const noexcept override { return PlacedBackend<typename Config::backend>; }
