@@ -913,6 +913,20 @@ TEST_CASE("the figures of all pools add up, by class of request") {
   CHECK(then.all.allocated_bytes.current == 0);
 }
 
+TEST_CASE("the peak of what is reserved is the device's, not the sum of the pools'") {
+  torch_rig r;
+  r.give(r.take(100 * mib, b));
+  auto const first = static_cast<std::int64_t>(r.gpu.created());
+  r.device().trim();
+  REQUIRE(r.gpu.created() == 0);
+  REQUIRE(r.device().begin(p, only({a})));
+  address const x = r.take(50 * mib, a);
+  CHECK(r.device().lines().all.reserved_bytes.peak == first);
+  r.device().reset_peaks();
+  CHECK(r.device().lines().all.reserved_bytes.peak == static_cast<std::int64_t>(r.gpu.created()));
+  r.give(x);
+}
+
 TEST_CASE("a pool that goes leaves its totals, and nothing current") {
   torch_rig r;
   REQUIRE(r.device().begin(p, only({a})));

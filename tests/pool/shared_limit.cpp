@@ -63,6 +63,19 @@ class honest_device : public borrowed_device {
 
 }  // namespace
 
+TEST_CASE("a shared limit remembers the most that was held") {
+  shared_limit l;
+  CHECK(l.take(4));
+  CHECK(l.take(5));
+  l.give(7);
+  CHECK(l.take(1));
+  CHECK(l.peak() == 9);
+  l.reset_peak();
+  CHECK(l.peak() == 3);
+  CHECK(l.take(1));
+  CHECK(l.peak() == 4);
+}
+
 TEST_CASE("a shared limit hands out what it has and no more") {
   shared_limit l(10);
   CHECK(l.limit() == 10);

@@ -169,16 +169,20 @@ class torch_device {
     for (auto const& p : privates_) f(p->id, *p->pool);
   }
 
-  /// PyTorch's figures of all pools, those that are gone included. Peaks are the pools' own, added up.
+  /// PyTorch's figures of all pools, those that are gone included. Peaks are the pools' own, added up, but for that of
+  /// what is reserved, which is the device's.
   [[nodiscard]] torch_lines lines() {
     torch_lines sum;
     each_pool([&](torch_pool_id, torch_pool& p) { sum.merge(p.lines()); });
     std::scoped_lock const lock(routes_);
     sum.merge(departed_);
+    auto& reserved = sum.all.reserved_bytes;
+    reserved.peak = std::max(reserved.current, std::min(reserved.peak, static_cast<std::int64_t>(limit_.peak())));
     return sum;
   }
   void reset_peaks() noexcept {
     each_pool([](torch_pool_id, torch_pool& p) { p.reset_peaks(); });
+    limit_.reset_peak();
   }
   void reset_totals() noexcept {
     each_pool([](torch_pool_id, torch_pool& p) { p.reset_totals(); });

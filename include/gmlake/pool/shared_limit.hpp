@@ -23,6 +23,10 @@ class shared_limit {
     return limit > held ? limit - held : 0;
   }
 
+  /// The most that was held at a time since the last reset, chunks included that then could not be created.
+  [[nodiscard]] bytes peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
+  void reset_peak() noexcept { peak_.store(held(), std::memory_order_relaxed); }
+
   /// What is held beyond a new limit stays until it is given back.
   void set(bytes limit) noexcept { limit_.store(limit, std::memory_order_relaxed); }
 
@@ -33,6 +37,9 @@ class shared_limit {
       bytes const limit = limit_.load(std::memory_order_relaxed);
       if (held > limit || n > limit - held) return false;
     } while (!held_.compare_exchange_weak(held, held + n, std::memory_order_relaxed));
+    bytes peak = peak_.load(std::memory_order_relaxed);
+    while (peak < held + n && !peak_.compare_exchange_weak(peak, held + n, std::memory_order_relaxed)) {
+    }
     return true;
   }
   void give(bytes n) noexcept { held_.fetch_sub(n, std::memory_order_relaxed); }
@@ -40,6 +47,7 @@ class shared_limit {
  private:
   std::atomic<bytes> limit_;
   std::atomic<bytes> held_{0};
+  std::atomic<bytes> peak_{0};
 };
 
 }  // namespace gmlake
