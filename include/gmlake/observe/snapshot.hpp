@@ -1,9 +1,9 @@
 #pragma once
 /// Where everything in a pool is at one moment, as plain values: a copy, which the pool's later life does not change.
 ///
-/// Ranges, chunks and blocks are in order of address. The blocks tile the pool's home ranges: what no block covers is not the
-/// pool's. Every extent of a stitch lies in `taken` blocks; every live stitch serves one block, of the same address,
-/// that is not among the tiles.
+/// Ranges, chunks and blocks are in order of address. The blocks tile the pool's home ranges: what no block covers is
+/// not the pool's. Every extent of a stitch lies in `taken` blocks; every live stitch serves one block, of the same
+/// address, that is not among the tiles.
 ///
 ///     chunks     |  c0 |  c1 |  c2 |     |  c4 |
 ///     blocks     |live |taken|free | hole|taken|         taken: extents of
