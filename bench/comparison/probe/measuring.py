@@ -29,6 +29,7 @@ class Measuring:
         self._steps: list[float] = []  # when they ended
         self._optimizer: int | None = None
         self._done = threading.Event()
+        self._sampler: threading.Thread
 
     def begin(self) -> None:
         import torch
@@ -50,7 +51,8 @@ class Measuring:
         self._least_free = self._free_at_first
         if self._cap is not None:
             torch.cuda.set_per_process_memory_fraction(min(1.0, self._cap / total), self._device)
-        threading.Thread(target=self._sample, daemon=True).start()
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._sampler.start()
 
     def _sample(self) -> None:
         import torch
@@ -72,6 +74,7 @@ class Measuring:
         if os.getpid() != self._process or self._device is None:
             return
         self._done.set()
+        self._sampler.join()  # it must not be in a call of PyTorch's when the interpreter ends
         found = {
             "rank": int(os.environ.get("RANK", "0")),
             "seconds": time.perf_counter() - self._began,
