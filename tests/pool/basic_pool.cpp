@@ -677,3 +677,21 @@ TEST_CASE("two observers see the same") {
     CHECK(o.second().events()[1].what == logged_event::kind::deallocated);
   });
 }
+
+TEST_CASE("what is left of a range or a hole and smaller than a chunk is left, also where that is no power of two") {
+  using config = pool_config<simulated>::with_growth<fixed_chunks>::with_stitch<no_stitch>;
+  basic_pool<config> pool(simulated({.granularity = granule}),
+                          {.limit = 5 * granule, .small_limit = 0, .home_addresses = 10 * granule},
+                          {.growth = fixed_chunks(3 * granule)});
+  address const first = must(pool.allocate(3 * granule));
+  address const second = must(pool.allocate(2 * granule));  // on a smaller chunk, at the limit
+  pool.set_limit(~bytes{0});
+  address const third = must(pool.allocate(3 * granule));  // behind it, less than a chunk is left of the range
+  must(pool.deallocate(second));
+  REQUIRE(must(pool.trim()) == 2 * granule);
+  address const fourth = must(pool.allocate(granule));
+  CHECK((fourth < first || fourth >= third + 3 * granule));
+  CHECK(pool.stats().reserved.now == 9 * granule);
+  char const* const fault = pool.validate();
+  CHECK_MESSAGE(fault == nullptr, fault);
+}

@@ -76,7 +76,7 @@ class torch_history final : public torch_listener {
     std::scoped_lock const lock(mutex_);
     if (what == entry::ALLOC && when_.load() >= level::STATE) contexts_[at] = c;
     if (what == entry::FREE_REQUESTED) contexts_.erase(at);
-    if (what == entry::SEGMENT_MAP && when_.load() >= level::STATE) mapped_[at] = c;
+    if (what == entry::SEGMENT_MAP && c != nullptr) mapped_[at] = c;
     if (what == entry::SEGMENT_UNMAP) mapped_.erase(at);
     bool const keeps = what == entry::ALLOC || what == entry::SEGMENT_MAP ? when_.load() >= level::ALLOC : true;
     entry e(what, device_, at, n, on, pool, c10::getApproximateTime(), keeps ? std::move(c) : nullptr,
