@@ -16,7 +16,7 @@ from .run import ALLOCATORS
 
 
 class Workload:
-    """One session's results for one workload."""
+    """One workload's results: of each allocator those of one session."""
 
     def __init__(self, name: str, lines: list[dict[str, Any]]):
         self.name = name
@@ -47,10 +47,16 @@ class Workload:
         return statistics.median(found) if found else None
 
     def step_ratio(self, allocator: str, others: list[str]) -> Ratio | None:
-        """The allocator's step time divided by the best of the others'."""
-        return ratio_to_best(
-            self.values(allocator, "step_ms"), [self.values(o, "step_ms") for o in others if o != allocator]
-        )
+        """The allocator's step time divided by the best of the others'. None where they ran in different sessions, and
+        so did not take turns."""
+        against = [other for other in others if other != allocator and other in self.runs]
+        if any(self.session(other) != self.session(allocator) for other in against):
+            return None
+        return ratio_to_best(self.values(allocator, "step_ms"), [self.values(o, "step_ms") for o in against])
+
+    def session(self, allocator: str) -> str | None:
+        runs = self.runs.get(allocator)
+        return runs[0]["session"] if runs else None
 
 
 def append(path: pathlib.Path | None, line: dict[str, Any]) -> None:
@@ -75,8 +81,15 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def workloads(lines: list[dict[str, Any]]) -> list[Workload]:
-    """Each workload's latest session, as only runs of one session took turns. In the order of first appearance."""
-    by_name: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    """Each workload, with each allocator's latest session. In the order of first appearance."""
+    latest: dict[str, dict[str, str]] = {}
     for line in lines:
-        by_name.setdefault(line["name"], {}).setdefault(line["session"], []).append(line)
-    return [Workload(name, sessions[max(sessions)]) for name, sessions in by_name.items()]
+        sessions = latest.setdefault(line["name"], {})
+        sessions[line["allocator"]] = max(line["session"], sessions.get(line["allocator"], ""))
+    return [
+        Workload(
+            name,
+            [line for line in lines if line["name"] == name and line["session"] == sessions[line["allocator"]]],
+        )
+        for name, sessions in latest.items()
+    ]

@@ -384,10 +384,17 @@ def test_failed_runs_count_for_nothing_but_their_number():
     assert "2 of 3" in text and "gmlake: crashed" in text and "gmlake (full)" in text
 
 
-def test_of_a_workloads_sessions_the_latest_counts():
+def test_of_an_allocators_sessions_the_latest_counts():
     old = [line("native", 1.0, session="2025-12-31T00:00:00+00:00"), line("gmlake", 1.0, name="other")]
     toy, other = results.workloads(THREE[:1] + old)
     assert (toy.name, toy.median("native", "step_ms"), other.name) == ("toy", 100.0, "other")
+
+
+def test_allocators_of_different_sessions_stand_side_by_side_without_a_ratio_of_times():
+    (toy,) = results.workloads([line("native", 100.0, session="2025-12-31T00:00:00+00:00"), line("gmlake", 90.0)])
+    assert (toy.median("native", "step_ms"), toy.median("gmlake", "step_ms")) == (100.0, 90.0)
+    assert toy.step_ratio("gmlake", ["native"]) is None
+    assert toy.step_ratio("gmlake", ["gmlake"]) is None
 
 
 def test_a_file_with_something_else_in_it_is_an_error_that_names_the_line(tmp_path, capsys):
