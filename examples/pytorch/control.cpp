@@ -61,7 +61,7 @@ using namespace gmlake;
 
 extern "C" {
 
-GMLAKE_EXPORT int gmlake_abi_version() { return 1; }
+GMLAKE_EXPORT int gmlake_abi_version() { return 2; }
 
 GMLAKE_EXPORT char const* gmlake_configure(char const* text) {
   return attempt([&] {
@@ -90,6 +90,20 @@ GMLAKE_EXPORT char const* gmlake_snapshot(int device) {
   char const* text = nullptr;
   char const* const wrong = attempt([&] { text = keep(snapshot_text(used(device))); });
   return wrong != nullptr ? nullptr : text;
+}
+GMLAKE_EXPORT int gmlake_note_update() {
+  torch_process::get().each_device([](torch_device& d) { d.main().note_update(); });
+  return 0;
+}
+GMLAKE_EXPORT char const* gmlake_save_plans(int device, char const* path) {
+  return attempt([&] {
+    std::vector<plan::plan> const known = used(device).main().plans();
+    if (known.empty())
+      throw torch_failure("gmlake: there is no plan for device " + std::to_string(device) + " to save");
+    std::ofstream out(path, std::ios::binary);
+    out << plan::write_plans(known);
+    if (!out.flush()) throw torch_failure(std::string("gmlake: can't write ") + path);
+  });
 }
 GMLAKE_EXPORT char const* gmlake_trim(int device) {
   return attempt([&] { used(device).trim(); });

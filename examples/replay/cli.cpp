@@ -4,10 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <map>
 
 #include <CLI/CLI.hpp>
 
+#include "byte_count.hpp"
 #include "presets.hpp"
 
 namespace gmlake::tools {
@@ -32,10 +32,6 @@ std::string check_preset(std::string const& name) {
   bool const known =
       name == "all" || std::any_of(presets.begin(), presets.end(), [&](preset const& p) { return p.name == name; });
   return known ? "" : "unknown preset '" + name + "'; known: " + known_presets();
-}
-
-std::string check_bytes(std::string const& text) {
-  return parse_bytes(text) ? "" : "'" + text + "' is not a size: bytes, or a number with KiB, MiB, GiB or TiB";
 }
 
 std::string check_count(std::string const& text) {
@@ -81,22 +77,6 @@ exit_now complain(std::string const& message) {
 
 }  // namespace
 
-std::optional<bytes> parse_bytes(std::string_view text) noexcept {
-  std::size_t const end = std::min(text.find_first_not_of("0123456789."), text.size());
-  std::string const number(text.substr(0, end));
-  std::string_view const unit = text.substr(end);
-  static std::map<std::string_view, int> const shifts = {{"", 0},     {"B", 0},  {"K", 10},   {"KiB", 10}, {"M", 20},
-                                                         {"MiB", 20}, {"G", 30}, {"GiB", 30}, {"T", 40},   {"TiB", 40}};
-  auto const shift = shifts.find(unit);
-  if (number.empty() || shift == shifts.end() || std::count(number.begin(), number.end(), '.') > 1) return {};
-  constexpr double largest = 0x1p62;
-  double const n = std::floor(std::ldexp(std::strtod(number.c_str(), nullptr), shift->second));
-  if (!(n >= 1 && n <= largest)) return {};
-  // Above 2^53 a double would round what was given to the byte.
-  if (shift->second == 0 && number.find('.') == number.npos) return std::strtoull(number.c_str(), nullptr, 10);
-  return static_cast<bytes>(n);
-}
-
 std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
   command_line c;
   std::vector<std::string> named;
@@ -135,6 +115,10 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
   app.add_option("--scale", scale, "Divide every size by F, at least 1, to fit a smaller machine")
       ->type_name("F")
       ->check(CLI::Validator(check_scale, ""));
+  app.add_option("--plan", c.plan, "Plans that the preset planned goes by from the first request on")
+      ->type_name("FILE");
+  bool no_marks = false;
+  app.add_flag("--no-marks", no_marks, "Don't tell pools where steps begin: those that plan then find out themselves");
   app.add_flag("--json", c.json, "Print one JSON object a line instead of the table");
   app.add_flag("--calls", c.calls, "Also print the driver's calls and their time by kind");
   app.add_option("--report", c.report, "Write charts, maps and the table as one web page")->type_name("FILE.html");
@@ -160,6 +144,9 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
     return complain("--backend cuda: built without CUDA's headers");
   if (c.verify && c.backend == backend_kind::sim) return complain("--verify: the sim backend has no memory to check");
   c.presets = chosen(named);
+  c.marks = !no_marks;
+  if (!c.plan.empty() && std::find(c.presets.begin(), c.presets.end(), "planned") == c.presets.end())
+    return complain("--plan: only the preset planned takes plans");
   if (!limit.empty()) c.pool.limit = *parse_bytes(limit);
   if (!chunk.empty()) c.pool.chunk = parse_bytes(chunk);
   if (!scale.empty()) c.scale = std::stod(scale);

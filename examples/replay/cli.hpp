@@ -1,7 +1,6 @@
 #pragma once
 /// The command line as a value.
 
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +19,8 @@ struct command_line {
   bool json = false;
   bool calls = false;  ///< tell the driver's calls by kind
   bool verify = false;
+  bool marks = true;   ///< tell pools where steps begin
+  std::string plan;    ///< path of plans to go by; empty: none
   std::string report;  ///< path; empty: none
 };
 
@@ -30,8 +31,5 @@ struct exit_now {
 
 /// Reads the command line.
 [[nodiscard]] std::variant<command_line, exit_now> parse(int argc, char const* const* argv);
-
-/// "1048576", "512MiB", "1.5GiB", "2G": bytes; nothing where it is not positive, or not representable.
-[[nodiscard]] std::optional<bytes> parse_bytes(std::string_view text) noexcept;
 
 }  // namespace gmlake::tools

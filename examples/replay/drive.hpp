@@ -16,6 +16,7 @@
 #include "gmlake/stream/simulated_timeline.hpp"
 #include "gmlake/trace/verifier.hpp"
 #include "run.hpp"
+#include "steady.hpp"
 
 namespace gmlake::tools {
 
@@ -29,6 +30,8 @@ concept PoolMaker =
 namespace drive_detail {
 
 inline constexpr int timed_again = 4;
+/// Timing comes to an end when planning has taken so long: it is done anew for each pool.
+inline constexpr std::chrono::seconds most_planning{5};
 
 struct reporting : trace::no_hooks {
   run_request const& request;
@@ -57,6 +60,22 @@ inline std::string describe(error const& e) {
   if (e.code != errc::out_of_memory || a.reserved == 0) return what;
   return what + ": " + readable(a.reserved) + " reserved, " + readable(a.live) + " live, " +
          readable(a.largest_contiguous) + " contiguous; " + (a.fragmented() ? "fragmented" : "exhausted");
+}
+
+/// What the pool spent on planning within its calls: it says so itself, or who made it does.
+template <class Make, Pool P>
+[[nodiscard]] std::chrono::nanoseconds planning_within(Make const& make, P const& pool) {
+  if constexpr (requires { pool.planning_time(); }) return pool.planning_time();
+  else if constexpr (requires { make.planning_time(); }) return make.planning_time();
+  else return {};
+}
+
+template <Pool P, trace::ReplayHooks H>
+[[nodiscard]] trace::replay_result replay_through(run_request const& q, P& pool, simulated_timeline& timeline,
+                                                  H& hooks) {
+  if (q.marks) return trace::replay(*q.events, pool, timeline, hooks);
+  unmarked<P> told_nothing(pool);
+  return trace::replay(*q.events, told_nothing, timeline, hooks);
 }
 
 /// A copy to or from a GPU takes about 10 µs, however small.
@@ -107,16 +126,37 @@ void drive(run_request const& q, Open const& open, Make const& make, run_record&
   auto const plain = [&](std::string_view activity) {
     return [&q, activity](auto& pool, simulated_timeline& timeline) {
       reporting hooks{{}, q, activity};
-      return trace::replay(*q.events, pool, timeline, hooks);
+      return replay_through(q, pool, timeline, hooks);
     };
   };
+  auto const from = steady_from(*q.events);
+  std::chrono::nanoseconds planned_for{0};
+  std::optional<steady_part> steady;
+  auto const timed = [&](std::string_view activity) {
+    return with_pool(q.pool.limit, [&]<class P>(P& pool, simulated_timeline& timeline) {
+      auto const planning = [&] { return planning_within(make, pool); };
+      steady_watch<P> hooks(q, activity, pool, from, planning);
+      trace::replay_result r = replay_through(q, pool, timeline, hooks);
+      steady = r.ok() ? hooks.finish() : std::nullopt;
+      r.elapsed -= planning();
+      planned_for += planning();
+      out.plans = plans_of(pool);
+      if (out.plans) out.plans->planning = planning();
+      return r;
+    });
+  };
 
-  out.replay = with_pool(q.pool.limit, plain("replaying"));
+  out.replay = timed("replaying");
+  out.steady = steady;
   // A simulated replay does the same each time, so its fastest run is the one that the machine disturbed least.
   if constexpr (std::same_as<typename std::invoke_result_t<Open>::value_type, simulated>) {
-    for (int again = 0; again < timed_again && out.replay.ok(); ++again) {
-      out.replay.elapsed = std::min(out.replay.elapsed, with_pool(q.pool.limit, plain("timing")).elapsed);
+    for (int again = 0; again < timed_again && out.replay.ok() && planned_for < most_planning; ++again) {
+      out.replay.elapsed = std::min(out.replay.elapsed, timed("timing").elapsed);
+      if (out.steady && steady) out.steady->elapsed = std::min(out.steady->elapsed, steady->elapsed);
     }
+  }
+  if constexpr (requires { make.prepared_in(); }) {
+    if (out.plans) out.plans->planning += make.prepared_in();
   }
   out.failure = describe(q, out.replay);
 
@@ -125,7 +165,7 @@ void drive(run_request const& q, Open const& open, Make const& make, run_record&
       constexpr std::size_t samples = 1000;  // as many as a chart has room for
       trace::sampler<P> sampler(pool, q.events->events.size(), q.summary.peak_event, samples);
       watching<trace::sampler<P>> hooks{{{}, q, "sampling"}, sampler};
-      auto r = trace::replay(*q.events, pool, timeline, hooks);
+      auto r = replay_through(q, pool, timeline, hooks);
       out.series = std::move(sampler.series());
       out.peak = std::move(sampler.peak());
       return r;
@@ -137,11 +177,16 @@ void drive(run_request const& q, Open const& open, Make const& make, run_record&
       if constexpr (requires { trace::verifier(pool.backend(), 0); }) {
         trace::verifier verifier(pool.backend(), q.events->allocations, verify_options_for(q.backend));
         watching<decltype(verifier)> hooks{{{}, q, "verifying"}, verifier};
-        trace::replayer replayer(*q.events, pool, timeline, hooks);
-        trace::replay_result r = replayer.run();
+        auto const check = [&](auto& marked) {
+          trace::replayer replayer(*q.events, marked, timeline, hooks);
+          trace::replay_result r = replayer.run();
+          if (r.ok() && !verifier.finish(replayer.addresses())) out.failure = "at the end: " + verifier.message();
+          return r;
+        };
+        unmarked<P> told_nothing(pool);
+        trace::replay_result const r = q.marks ? check(pool) : check(told_nothing);
         if (r.outcome == trace::replay_outcome::failed) out.failure = describe(q, r);
         else if (!r.ok()) out.failure = "event " + std::to_string(r.failed_event + 1) + ": " + verifier.message();
-        else if (!verifier.finish(replayer.addresses())) out.failure = "at the end: " + verifier.message();
         return r;
       } else {
         out.failure = "this preset or backend can't be verified";

@@ -3,6 +3,30 @@
 #include <nlohmann/json.hpp>
 
 namespace gmlake::tools {
+namespace {
+
+nlohmann::ordered_json json_of(plan_figures const& p) {
+  return {{"made", p.made},           {"placed", p.placed}, {"squeezed", p.squeezed},
+          {"displaced", p.displaced}, {"astray", p.astray}, {"planning_ms", milliseconds(p.planning)}};
+}
+
+nlohmann::ordered_json json_of(steady_part const& s) {
+  nlohmann::ordered_json out = {
+      {"from_step", steady_step},
+      {"operations", s.operations},
+      {"ns_per_op", s.ns_per_op()},
+      {"driver_calls", s.driver_calls},
+      {"driver_ms", milliseconds(s.driver_time)},
+      {"stitches", s.stitches},
+      {"stitch_hits", s.stitch_hits},
+      {"reserved_at_end", s.reserved},
+      {"planned_share", nullptr},
+  };
+  if (s.planned_share) out["planned_share"] = *s.planned_share;
+  return out;
+}
+
+}  // namespace
 
 std::string to_json(run_record const& r, bool calls) {
   pool_stats const& s = r.replay.stats;
@@ -26,6 +50,8 @@ std::string to_json(run_record const& r, bool calls) {
       {"waits", r.waits()},
       {"ops", r.replay.operations},
       {"ns_per_op", r.replay.ns_per_op()},
+      {"plans", r.plans ? json_of(*r.plans) : nlohmann::ordered_json()},
+      {"steady", r.steady ? json_of(*r.steady) : nlohmann::ordered_json()},
   };
   if (r.min_limit && r.min_limit->found) {
     line["min_limit"] = r.min_limit->limit;

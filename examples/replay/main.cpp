@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "cli.hpp"
+#include "file.hpp"
+#include "gmlake/plan/plan_file.hpp"
 #include "json.hpp"
 #include "load.hpp"
 #include "presets.hpp"
@@ -66,6 +68,17 @@ report_run report_of(run_record const& r) {
   return out;
 }
 
+/// Reads plans into `to`. Returns what is wrong with the file; empty: nothing.
+std::string load_plans(std::string const& path, std::vector<plan::plan>& to) {
+  std::string text;
+  std::string const wrong = read_file(path, [&text](std::string_view piece) { return text += piece, true; });
+  if (!wrong.empty()) return path + ": " + wrong;
+  plan::plans_read read = plan::read_plans(text);
+  if (!read) return path + ": " + read.error;
+  to = std::move(read.value);
+  return {};
+}
+
 /// Why the backend can't be opened; empty where it can.
 std::string why_closed(backend_kind kind) {
   return with_backend(kind, [](auto open) {
@@ -75,12 +88,16 @@ std::string why_closed(backend_kind kind) {
 }
 
 /// Replays every trace through every preset. Returns the exit status.
-int replay_all(command_line const& c) {
+int replay_all(command_line c) {
   std::vector<run_record> records;
   report page{.backend = std::string(to_string(c.backend)), .scale = c.scale, .sections = {}};
   progress shown;
   for (std::string const& path : c.traces) {  // at once, not after minutes of replaying others
     if (!std::filesystem::exists(path)) return say(path + ": no such file"), bad_input;
+  }
+  if (!c.plan.empty() && !std::filesystem::exists(c.plan)) return say(c.plan + ": no such file"), bad_input;
+  if (!c.plan.empty()) {
+    if (std::string const wrong = load_plans(c.plan, c.pool.plans); !wrong.empty()) return say(wrong), bad_input;
   }
   if (std::string const why = why_closed(c.backend); !why.empty()) {
     return say("--backend " + std::string(to_string(c.backend)) + ": " + why), replay_failed;
@@ -96,6 +113,7 @@ int replay_all(command_line const& c) {
                         .min_limit = c.min_limit,
                         .sample = !c.report.empty(),
                         .verify = c.verify,
+                        .marks = c.marks,
                         .progress = [&shown](std::string_view what, double done) { shown.update(what, done); }};
     page.sections.push_back(section_of(trace_name(path), l.value, request.summary));
     for (std::string const& name : c.presets) {
@@ -112,6 +130,8 @@ int replay_all(command_line const& c) {
     }
   }
   if (!c.json) (void)std::fputs(to_table(records).c_str(), stdout);
+  if (std::string const steady = c.json ? "" : to_steady_table(records); !steady.empty())
+    (void)std::printf("\n%s", steady.c_str());
   if (!c.json && c.calls) (void)std::printf("\n%s", to_call_table(records).c_str());
   if (!c.report.empty()) {
     std::ofstream out(c.report, std::ios::binary);

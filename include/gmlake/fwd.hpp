@@ -45,6 +45,7 @@ class fixed_chunks;
 class gmlake_limits;
 class granule_chunks;
 class largest_first;
+class lifetime_log;
 class lru;
 class no_evict;
 class tlsf;
@@ -65,6 +66,35 @@ template <PhysicalBackend Backend>
 class expandable_pool;
 template <PhysicalBackend Backend>
 class pytorch_pool;
+template <PhysicalBackend Backend>
+class smartpool;
+template <PhysicalBackend Backend>
+class stweaver;
+
+namespace plan {
+
+// Static problems, and what packs them.
+struct buffer;
+struct packed;
+struct problem;
+struct solution;
+class best_fit_decreasing;
+class exact_search;
+class grouped;
+class lifetime_sweep;
+class lowest_offset;
+class portfolio;
+class priority_search;
+
+// How a program's steps become plans.
+struct found_step;
+struct plan;
+struct step_request;
+class lifetimes;
+class period_finder;
+class step_log;
+
+}  // namespace plan
 
 /// The default pool: the `lake` preset.
 template <PhysicalBackend Backend, StreamPolicy Streams = one_stream>

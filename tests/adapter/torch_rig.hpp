@@ -193,6 +193,9 @@ class hooked_pool final : public torch_pool {
     call(h_->lines);
     return inner_->lines();
   }
+  void note_update() noexcept override { inner_->note_update(); }
+  plan_stats planned() const noexcept override { return inner_->planned(); }
+  std::vector<plan::plan> plans() const override { return inner_->plans(); }
   void reset_peaks() noexcept override { inner_->reset_peaks(); }
   void reset_totals() noexcept override { inner_->reset_totals(); }
   result<int> export_fd(handle h) noexcept override { return inner_->export_fd(h); }
@@ -213,10 +216,7 @@ struct torch_rig_options {
 
 /// The pools that the rig's device asks for. Apart, because every preset is compiled here.
 [[nodiscard]] std::unique_ptr<torch_pool> make_rigged_pool(simulated_gpu& gpu, torch_registry& registry,
-                                                           torch_settings const& settings, torch_registry::number n,
-                                                           pool_options const& options, adaptive_options const& chunks,
-                                                           torch_runtime::pauses pauses,
-                                                           std::atomic<torch_listener*> const* listener);
+                                                           torch_settings const& settings, torch_making with);
 
 class torch_rig {
  public:
@@ -224,12 +224,11 @@ class torch_rig {
     torch_runtime runtime;
     runtime.total = o.capacity;
     runtime.captured = [this](stream s) { return gpu.is_captured(s); };
-    runtime.make = [this](torch_registry::number n, pool_options const& p, adaptive_options const& chunks,
-                          torch_runtime::pauses pauses, std::atomic<torch_listener*> const* listener) {
+    runtime.make = [this](torch_making const& with) {
       if (refusing) throw std::bad_alloc();
       ++made;
-      return std::unique_ptr<torch_pool>(std::make_unique<hooked_pool>(
-          make_rigged_pool(gpu, registry, settings_, n, p, chunks, std::move(pauses), listener), hooks));
+      return std::unique_ptr<torch_pool>(
+          std::make_unique<hooked_pool>(make_rigged_pool(gpu, registry, settings_, with), hooks));
     };
     device_ = std::make_unique<torch_device>(0, settings_, std::move(runtime), registry);
   }

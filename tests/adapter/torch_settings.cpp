@@ -10,11 +10,12 @@ struct spelling {
   char const* key;
   char const* variable;
 };
-constexpr spelling spellings[] = {
-    {"preset", "GMLAKE_PRESET"},         {"limit", "GMLAKE_LIMIT"},      {"chunk", "GMLAKE_CHUNK"},
-    {"small", "GMLAKE_SMALL"},           {"wait", "GMLAKE_WAIT"},        {"rdma", "GMLAKE_RDMA"},
-    {"vmm_defragment", "vmmDefragment"}, {"auto_gc", "autoGC"},          {"frag_limit", "fragLimit"},
-    {"reuse_limit", "reuseLimit"},       {"defrag_level", "defragLevel"}};
+constexpr spelling spellings[] = {{"preset", "GMLAKE_PRESET"},   {"limit", "GMLAKE_LIMIT"},
+                                  {"chunk", "GMLAKE_CHUNK"},     {"small", "GMLAKE_SMALL"},
+                                  {"wait", "GMLAKE_WAIT"},       {"rdma", "GMLAKE_RDMA"},
+                                  {"plan", "GMLAKE_PLAN"},       {"vmm_defragment", "vmmDefragment"},
+                                  {"auto_gc", "autoGC"},         {"frag_limit", "fragLimit"},
+                                  {"reuse_limit", "reuseLimit"}, {"defrag_level", "defragLevel"}};
 
 [[nodiscard]] std::string set_environment(torch_settings_reader& r, std::vector<std::string> const& entries) {
   std::vector<char const*> all;
@@ -64,6 +65,7 @@ void refuses(std::string const& key, std::string const& value) {
 TEST_CASE("without a word, PyTorch's users get the lake, all of the device, and no limits of GMLake's") {
   torch_settings const s = torch_settings_reader{}.settings();
   CHECK(s.preset == torch_settings::preset_kind::lake);
+  CHECK(s.plan == torch_settings::auto_plan);
   CHECK_FALSE(s.limit);
   CHECK_FALSE(s.limit_fraction);
   CHECK_FALSE(s.chunk);
@@ -87,6 +89,10 @@ TEST_CASE("every key means the same by keyword and in the environment") {
   CHECK(set("small", "0").small == bytes{0});
   CHECK(set("wait", "0").wait == false);
   CHECK(set("wait", "1").wait == true);
+  CHECK(set("plan", "off").plan == torch_settings::no_plan);
+  CHECK(set("plan", "auto").plan == torch_settings::auto_plan);
+  CHECK(set("plan", "/tmp/a.plan").plan == torch_settings::saved_plan);
+  CHECK(set("plan", "/tmp/a.plan").plan_file == "/tmp/a.plan");
   CHECK(set("rdma", "1").rdma);
   CHECK_FALSE(set("rdma", "0").rdma);
   CHECK_FALSE(set("vmm_defragment", "0").stitch);

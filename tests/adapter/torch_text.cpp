@@ -1,6 +1,8 @@
 #include "gmlake/adapter/torch_text.hpp"
 
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 #include "tests/adapter/torch_rig.hpp"
 
@@ -89,6 +91,13 @@ TEST_CASE("a device's figures are lines of a name and a number, all its pools ad
       {"host_waits", main.host_waits + other.host_waits},
       {"retries", main.retries + other.retries},
       {"out_of_memory", 1},
+      {"plans_made", 0},
+      {"plans_followed", 0},
+      {"plans_left", 0},
+      {"plan_placed", 0},
+      {"plan_squeezed", 0},
+      {"plan_displaced", 0},
+      {"plan_astray", 0},
       {"driver_calls", main.driver.total().calls + other.driver.total().calls},
       {"driver_ns", static_cast<bytes>((main.driver.total().time + other.driver.total().time).count())}};
   for (auto const& [name, value] : expected) {
@@ -166,6 +175,52 @@ TEST_CASE("a snapshot's lines tell every chunk, block and stitch of every pool")
   CHECK(states["taken"] > 0);
   CHECK(states["free"] > 0);
   CHECK(pending > 0);
+}
+
+TEST_CASE("blocks that a plan has placed have lines of their own, and the plans figures") {
+  torch_rig r;
+  (void)r.take(3 * mib, a);
+  auto const step = [&](auto&& at_the_peak) {
+    std::vector<address> kept;
+    for (bytes i = 0; i < 40; ++i) kept.push_back(r.take(mib + i * 512, a));
+    at_the_peak();
+    for (; !kept.empty(); kept.pop_back()) r.give(kept.back());
+    r.device().main().note_update();
+  };
+  // Plans are made in the background: steps go on meanwhile.
+  for (int i = 0; i < 2000 && figures_of(r.device()).at("plan_placed") < 40; ++i) {
+    step([] {});
+    if (figures_of(r.device()).at("plans_made") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(figures_of(r.device()).at("plans_made") >= 1);
+  CHECK(figures_of(r.device()).at("plans_followed") >= 1);
+  REQUIRE(figures_of(r.device()).at("plan_placed") >= 40);
+  bytes planned = 0, requested = 0;
+  std::size_t seen = 0;
+  step([&] {
+    for (std::string const& line : lines_of(snapshot_text(r.device()))) {
+      auto const f = fields_of(line);
+      if (f[0] != "planned") continue;
+      REQUIRE(f.size() == 6);
+      CHECK(f[1] == "0.0");
+      planned += std::stoull(f[3]);
+      requested += std::stoull(f[4]);
+    }
+    r.device().main().each_live([&](block const&, stream) { ++seen; });
+  });
+  CHECK(planned == 40 * mib + 512 * 780);
+  CHECK(requested == planned);
+  CHECK(seen == 41);
+}
+
+TEST_CASE("without plans, a pool that is told of updates knows none") {
+  torch_settings settings;
+  settings.plan = torch_settings::no_plan;
+  torch_rig r({.settings = settings});
+  r.device().main().note_update();
+  r.give(r.take(mib, a));
+  CHECK(r.device().main().plans().empty());
+  CHECK(r.device().main().planned().placed == 0);
 }
 
 TEST_CASE("an idle stitch's line says so, and a hole's says that nothing lies there") {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> const layers = {"core",   "backend", "stream",  "lake", "split", "grow",
+std::vector<std::string> const layers = {"core",   "backend", "stream",  "plan", "lake",  "split",  "grow",
                                          "stitch", "evict",   "observe", "pool", "trace", "adapter"};
 constexpr std::size_t longest = 600;  // lines
 
@@ -61,7 +61,7 @@ std::string file_name(std::string const& path) { return path.substr(path.rfind('
 TEST_CASE("there are headers in every layer that has been built") {
   CHECK(headers().size() > 50);
   for (char const* layer :
-       {"core", "backend", "stream", "lake", "split", "grow", "stitch", "evict", "observe", "pool"}) {
+       {"core", "backend", "stream", "plan", "lake", "split", "grow", "stitch", "evict", "observe", "pool"}) {
     CAPTURE(layer);
     CHECK(std::ranges::count(headers(), layer, &header::layer) > 0);
   }

@@ -7,6 +7,7 @@
 #include "gmlake/fwd.hpp"
 #include "gmlake/grow/fixed_chunks.hpp"
 #include "gmlake/observe/event_log.hpp"
+#include "gmlake/plan/plan_at_once.hpp"
 #include "gmlake/pool/basic_pool.hpp"
 #include "gmlake/pool/presets/lake.hpp"
 #include "gmlake/split/tlsf.hpp"
@@ -30,6 +31,8 @@ static_assert(names<changed::wait, grow_before_waiting> && names<changed::split,
 static_assert(names<changed::growth, fixed_chunks> && names<changed::stitching, no_stitch>);
 static_assert(names<changed::eviction, no_evict> && names<changed::observer, event_log>);
 static_assert(names<changed::mutex, null_mutex>);
+static_assert(names<changed::planning, plan::no_plans>);
+static_assert(names<config::with_planning<plan::plan_at_once>::planning, plan::plan_at_once>);
 static_assert(names<config::with_split<tlsf>::with_split<best_fit>, config>);
 static_assert(names<config::with_backend<simulated>, config>);
 
@@ -52,11 +55,13 @@ template <class T>
 concept AsObserver = requires { typename config::with_observer<T>; };
 template <class T>
 concept AsMutex = requires { typename config::with_mutex<T>; };
+template <class T>
+concept AsPlanning = requires { typename config::with_planning<T>; };
 
 template <class T>
 constexpr int places() {
   return AsBackend<T> + AsStreams<T> + AsWait<T> + AsSplit<T> + AsGrowth<T> + AsStitch<T> + AsEvict<T> + AsObserver<T> +
-         AsMutex<T>;
+         AsMutex<T> + AsPlanning<T>;
 }
 static_assert(AsBackend<simulated> && places<simulated>() == 1);
 static_assert(AsStreams<simulated_streams> && places<simulated_streams>() == 1);
@@ -67,9 +72,10 @@ static_assert(AsStitch<no_stitch> && places<no_stitch>() == 1);
 static_assert(AsEvict<no_evict> && places<no_evict>() == 1);
 static_assert(AsObserver<event_log> && places<event_log>() == 1);
 static_assert(AsMutex<null_mutex> && places<null_mutex>() == 1);
+static_assert(AsPlanning<plan::plan_at_once> && places<plan::plan_at_once>() == 1);
 static_assert(places<int>() == 0 && places<config>() == 0);
 
-// A configuration of one's own names all nine; a missing or wrong one is found by name.
+// A configuration of one's own names all ten; a missing or wrong one is found by name.
 struct model {
   using backend = simulated;
   using streams = one_stream;
@@ -80,6 +86,7 @@ struct model {
   using eviction = lru;
   using observer = counters;
   using mutex = null_mutex;
+  using planning = plan::no_plans;
 };
 static_assert(PoolConfig<model> && PoolConfig<config> && PoolConfig<changed> && !PoolConfig<int>);
 
@@ -110,9 +117,13 @@ struct other_observer : model {
 struct other_mutex : model {
   using mutex = int;
 };
+struct other_planning : model {
+  using planning = null_mutex;
+};
 static_assert(!PoolConfig<other_backend> && !PoolConfig<other_streams> && !PoolConfig<other_wait>);
 static_assert(!PoolConfig<other_split> && !PoolConfig<other_growth> && !PoolConfig<other_stitching>);
 static_assert(!PoolConfig<other_eviction> && !PoolConfig<other_observer> && !PoolConfig<other_mutex>);
+static_assert(!PoolConfig<other_planning>);
 
 struct without_backend {
   using streams = one_stream;
@@ -123,6 +134,7 @@ struct without_backend {
   using eviction = lru;
   using observer = counters;
   using mutex = null_mutex;
+  using planning = plan::no_plans;
 };
 static_assert(!PoolConfig<without_backend>);
 

@@ -74,6 +74,22 @@ namespace gmlake::test {
     ++serving;
     requested += s.requested;
   }
+  address planned_end{};
+  for (planned_run const& p : shot.planned) {
+    if (p.held && p.begin < planned_end) return "what plans hold doesn't overlap";
+    if (p.held) planned_end = p.begin + p.size;
+  }
+  planned_end = {};
+  for (planned_block const& b : shot.planned_live) {
+    if (b.begin < planned_end || b.requested > b.size) return "plans' blocks don't overlap";
+    planned_end = b.begin + b.size;
+    bool const inside = std::ranges::any_of(
+        shot.planned, [&](planned_run const& p) { return b.begin >= p.begin && planned_end <= p.begin + p.size; });
+    if (!inside) return "plans' blocks lie in their memory";
+    requested += b.requested;
+    ++blocks;
+  }
+
   if (serving != stats.stitches_live) return "live stitches are counted";
   if (shot.stitches.size() - serving != stats.stitches_cached) return "idle stitches are counted";
   if (mapped != stats.mapped.now) return "mapped are homes and stitches";

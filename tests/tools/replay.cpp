@@ -2,85 +2,13 @@
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <set>
+#include <cstdint>
 #include <string>
-#include <vector>
 
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <zlib.h>
+#include "tests/tools/tool.hpp"
 
 namespace {
-using nlohmann::json;
-
-std::string const scratch = GMLAKE_SCRATCH;
-std::string const traces = GMLAKE_TRACES;
-std::string const small = traces + "/resnet50-fixed.csv.gz";
-
-std::string contents(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// A file of that name with that text; its path.
-std::string file(std::string const& name, std::string const& text) {
-  std::filesystem::create_directories(scratch);
-  std::string const path = scratch + "/" + name;
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
-}
-
-std::string gzip(std::string const& text) {
-  z_stream z{};
-  REQUIRE(deflateInit2(&z, 9, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string out(deflateBound(&z, text.size()), '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  z.avail_in = static_cast<uInt>(text.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&z, Z_FINISH) == Z_STREAM_END);
-  out.resize(z.total_out);
-  REQUIRE(deflateEnd(&z) == Z_OK);
-  return out;
-}
-
-struct ended {
-  int status;
-  std::string out, err;
-};
-
-ended run(std::string const& arguments) {
-  std::filesystem::create_directories(scratch);
-  std::string const out = scratch + "/out", err = scratch + "/err";
-  std::string const command = std::string(GMLAKE_REPLAY) + " " + arguments + " >" + out + " 2>" + err;
-  int const status = std::system(command.c_str());
-  CAPTURE(command);
-  REQUIRE(WIFEXITED(status));
-  return {WEXITSTATUS(status), contents(out), contents(err)};
-}
-
-std::vector<json> lines(std::string const& text) {
-  std::vector<json> out;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t const end = text.find('\n', at);
-    out.push_back(json::parse(text.substr(at, end - at)));
-    at = end + 1;
-  }
-  return out;
-}
-
-std::set<std::string> keys(json const& object) {
-  std::set<std::string> out;
-  for (auto const& [key, value] : object.items()) out.insert(key);
-  return out;
-}
-
-bool contains(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
+using namespace gmlake::tests;
 
 TEST_CASE("a line of JSON has the keys promised, and numbers that agree") {
   ended const e = run("--json --preset pytorch " + small);
@@ -90,7 +18,7 @@ TEST_CASE("a line of JSON has the keys promised, and numbers that agree") {
   json const& r = all[0];
   CHECK(keys(r) == std::set<std::string>{"trace", "preset", "backend", "ok", "requested_peak", "reserved_peak",
                                          "fragmentation", "driver_ms", "driver_calls", "stitches", "stitch_hits",
-                                         "waits", "ops", "ns_per_op"});
+                                         "waits", "ops", "ns_per_op", "plans", "steady"});
   CHECK(keys(r["driver_calls"]) ==
         std::set<std::string>{"create", "map", "set_access", "unmap", "release", "reserve", "unreserve"});
   CHECK(r["trace"] == "resnet50-fixed");
@@ -105,6 +33,125 @@ TEST_CASE("a line of JSON has the keys promised, and numbers that agree") {
   CHECK(r["ops"].get<std::uint64_t>() >= 36000);
   CHECK(r["ns_per_op"].get<double>() > 0);
   CHECK(r["driver_calls"]["create"].get<std::uint64_t>() > 0);
+}
+
+/// One line of JSON for a preset over a trace.
+json replayed(std::string const& preset, std::string const& arguments) {
+  ended const e = run("--json --preset " + preset + " " + arguments);
+  CAPTURE(e.err);
+  CHECK(e.status == 0);
+  return lines(e.out).at(0);
+}
+
+/// A trace of pairs of blocks in steps of 60 requests, in which weights stay.
+std::string steps(int n) {
+  std::string text = "a,0,1000000,0\n";
+  int id = 0;
+  for (int step = 0; step < n; ++step) {
+    text += "m,step\n";
+    for (int i = 0; i < 30; ++i) {
+      std::string const a = std::to_string(++id), b = std::to_string(++id);
+      text += "a," + a + "," + std::to_string(3'000'000 + 100'000 * i) + ",0\na," + b + ",500000,0\nf," + a + "\nf," +
+              b + "\n";
+    }
+  }
+  return file("steps" + std::to_string(n) + ".csv", text);
+}
+
+TEST_CASE("what happens from the fifth step on is told apart") {
+  json const r = replayed("pytorch", small);
+  json const& s = r.at("steady");
+  CHECK(keys(s) == std::set<std::string>{"from_step", "operations", "ns_per_op", "driver_calls", "driver_ms",
+                                         "stitches", "stitch_hits", "reserved_at_end", "planned_share"});
+  CHECK(s["from_step"] == 5);
+  CHECK(s["operations"].get<std::uint64_t>() > 0);
+  CHECK(s["operations"].get<std::uint64_t>() < r["ops"].get<std::uint64_t>());
+  CHECK(s["ns_per_op"].get<double>() > 0);
+  CHECK(s["driver_calls"] == 0);
+  CHECK(s["planned_share"].is_null());
+  CHECK(r["plans"].is_null());
+  CHECK(replayed("pytorch", steps(5)).at("steady").at("operations") == 120);
+}
+
+TEST_CASE("a trace with fewer than five marked steps has no steady part") {
+  CHECK(replayed("pytorch", steps(4)).at("steady").is_null());
+  CHECK(replayed("pytorch", file("plain.csv", "a,0,512,0\nf,0\n")).at("steady").is_null());
+  CHECK(replayed("planned", file("plain.csv", "a,0,512,0\nf,0\n")).at("steady").is_null());
+}
+
+TEST_CASE("pools that plan tell what their plans did, and what planning took beside the replay") {
+  for (char const* preset : {"planned", "smartpool", "stweaver"}) {
+    CAPTURE(std::string(preset));
+    json const r = replayed(preset, steps(12));
+    json const& p = r.at("plans");
+    CHECK(keys(p) == std::set<std::string>{"made", "placed", "squeezed", "displaced", "astray", "planning_ms"});
+    CHECK(p["made"].get<std::uint64_t>() >= 1);
+    CHECK(p["placed"].get<std::uint64_t>() > 400);
+    CHECK(p["planning_ms"].get<double>() > 0);
+    json const& s = r.at("steady");
+    CHECK(s["planned_share"].get<double>() > 0.9);
+    CHECK(s["driver_calls"] == 0);
+  }
+}
+
+TEST_CASE("without marks, pools find the steps themselves") {
+  json const r = replayed("planned", "--no-marks " + small);
+  CHECK(r.at("plans").at("made").get<std::uint64_t>() >= 1);
+  CHECK(r.at("steady").at("from_step") == 5);
+  CHECK(replayed("stweaver", "--no-marks " + small).at("plans").at("astray") == 0);
+}
+
+/// A plan file of one plan without requests: its layout is that of gmlake/plan/plan_file.hpp.
+std::string plan_file(unsigned version = 1) {
+  std::string text = "gmlkplan";
+  auto const put = [&text](std::uint64_t n, int count) {
+    for (int i = 0; i < count; ++i) text += static_cast<char>(n >> (8 * i) & 0xff);
+  };
+  put(version, 4);
+  put(0, 4);
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (char const c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  put(sum, 8);
+  return text;
+}
+
+TEST_CASE("plans come from a file, and one that is none is told with its name") {
+  CHECK(replayed("planned", "--plan " + file("none.plan", plan_file()) + " " + small).at("ok") == true);
+
+  struct bad {
+    std::string path;
+    char const* message;
+  };
+  bad const cases[] = {
+      {file("text.plan", "hello"), "not a plan file"},
+      {file("short.plan", plan_file().substr(0, 12)), "truncated"},
+      {file("new.plan", plan_file(9)), "version 9"},
+      {file("flipped.plan", plan_file().substr(0, 23) + "x"), "checksum"},
+      {scratch + "/missing.plan", "no such file"},
+  };
+  for (bad const& b : cases) {
+    CAPTURE(b.path);
+    ended const e = run("--json --preset planned --plan " + b.path + " " + small);
+    CHECK(e.status == 2);
+    CAPTURE(e.err);
+    CHECK(contains(e.err, "gmlake-replay: " + b.path + ": "));
+    CHECK(contains(e.err, b.message));
+    CHECK(e.out.empty());
+  }
+}
+
+TEST_CASE("over several traces the table ends with each preset's mean") {
+  std::string const both = run("--preset pytorch --preset lake " + small + " " + steps(3)).out;
+  CHECK(contains(both, "mean of 2"));
+  CHECK_FALSE(contains(run("--preset pytorch " + small).out, "mean of"));
+}
+
+TEST_CASE("the table is followed by one of the steady part, and of plans where there are any") {
+  std::string const plain = run("--preset pytorch " + small).out;
+  for (char const* part : {"step 5 on: ns/op", "by plan"}) CHECK(contains(plain, part));
+  CHECK_FALSE(contains(plain, "planning ms"));
+  CHECK(contains(run("--preset pytorch --preset planned " + small).out, "planning ms"));
+  CHECK_FALSE(contains(run("--preset pytorch " + steps(2)).out, "step 5 on"));
 }
 
 TEST_CASE("the smallest limit adds its keys, and does what it says") {
@@ -241,6 +288,7 @@ TEST_CASE("a wrong command line ends with status 2 and says what is known") {
       {"--scale nan", "at least 1"},
       {"--scale x", "at least 1"},
       {"--verify", "--verify"},
+      {"--preset pytorch --plan x", "only the preset planned"},
       {"--report /nowhere/at/all.html --preset pytorch", "can't be written"},
   };
   for (wrong const& w : cases) {
@@ -257,7 +305,7 @@ TEST_CASE("a wrong command line ends with status 2 and says what is known") {
 TEST_CASE("help is help") {
   ended const e = run("--help");
   CHECK(e.status == 0);
-  for (char const* part : {"--preset", "--min-limit", "--fence-lag", "pytorch", "Exit status"})
+  for (char const* part : {"--preset", "--min-limit", "--fence-lag", "--plan", "--no-marks", "pytorch", "Exit status"})
     CHECK(contains(e.out, part));
 }
 

@@ -34,6 +34,7 @@ __all__ = [
     "record",
     "report",
     "retire_stream",
+    "save_plans",
     "set_limit",
     "snapshot",
     "stats",
@@ -86,6 +87,8 @@ def snapshot(device: Any = None) -> dict[str, list[dict[str, Any]]]:
     - `chunks`, physical memory at its home: `pool`, `address`, `size`
     - `blocks`, what the homes are cut into: these, `requested`, `stream`, `state` (free, live, taken by a stitch, or a
       hole without memory) and `pending` (freed, and still used by other streams)
+    - `planned`, live blocks where a plan has put them, in memory that is taken: `pool`, `address`, `size`, `requested`,
+      `stream`
     - `stitches`: the same, `live`, and the `extents` of `address` and `size` that they map
 
     A private pool has an id of its own as `pool`; the main one's is "0.0". All are empty before the first allocation.
@@ -97,6 +100,13 @@ def snapshot(device: Any = None) -> dict[str, list[dict[str, Any]]]:
 def trim(device: Any = None) -> None:
     """Gives the device's free memory back to the driver. Raises `Error` if nothing was allocated there."""
     activation.in_use().do("gmlake_trim", _ordinal(device))
+
+
+def save_plans(path: str | os.PathLike[str], device: Any = None) -> None:
+    """Writes the plans that the device's pool has made of the program's steps, to be given to a later run of the same
+    program (`enable(plan=path)`, GMLAKE_PLAN), which then follows them from its first step on. Raises `Error` where
+    there is none, because no step has repeated yet, or plans are off, and when the file can't be written."""
+    activation.in_use().do("gmlake_save_plans", _ordinal(device), os.fsencode(path))
 
 
 def set_limit(limit: int | str, device: Any = None) -> None:

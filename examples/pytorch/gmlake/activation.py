@@ -45,6 +45,7 @@ def enable(level: str, settings: dict[str, object]) -> None:
             ) from error
     _switched_on = library
     _tell_notes(library)
+    _note_updates(library)
     follow_environment(library)
 
 
@@ -82,6 +83,19 @@ def allocator() -> Any:
 def check_settings() -> None:
     """Raises `Error` where no library was built, or the environment's settings make no sense. Needs no PyTorch."""
     _configure(Library("plain"), {})
+
+
+def _note_updates(library: Library) -> None:
+    """Lets the pools know of each optimizer's updates, by which they tell a training step from a loop within it."""
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    def updated(*_: object) -> None:
+        # Traced, it must leave no trace: a compiled optimizer is to stay in one piece.
+        if not torch.compiler.is_compiling():
+            library.number("gmlake_note_update")
+
+    register_optimizer_step_post_hook(updated)
 
 
 def _open(level: str) -> Library:

@@ -6,8 +6,8 @@ from typing import Any
 
 from .library import Error
 
-_PLURAL = {"chunk": "chunks", "block": "blocks", "stitch": "stitches"}
-_FIELDS = {"chunk": 4, "block": 8, "stitch": 8}
+_PLURAL = {"chunk": "chunks", "block": "blocks", "stitch": "stitches", "planned": "planned"}
+_FIELDS = {"chunk": 4, "block": 8, "stitch": 8, "planned": 6}
 
 
 def parse_stats(text: str) -> dict[str, int]:
@@ -23,8 +23,8 @@ def parse_stats(text: str) -> dict[str, int]:
 
 
 def parse_snapshot(text: str) -> dict[str, list[dict[str, Any]]]:
-    """Chunks, blocks and stitches, from lines of comma-separated values. Raises `Error` for anything else."""
-    found: dict[str, list[dict[str, Any]]] = {"chunks": [], "blocks": [], "stitches": []}
+    """Chunks, blocks, stitches and planned blocks, from lines of comma-separated values. Raises `Error` for anything else."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in _PLURAL.values()}
     for line in text.splitlines():
         kind, *fields = line.split(",")
         try:
@@ -49,6 +49,10 @@ def _block(pool: str, address: str, size: str, requested: str, stream: str, stat
     }
 
 
+def _planned(pool: str, address: str, size: str, requested: str, stream: str) -> dict[str, Any]:
+    return _chunk(pool, address, size) | {"requested": int(requested), "stream": int(stream)}
+
+
 def _stitch(pool: str, address: str, size: str, requested: str, stream: str, live: str, extents: str) -> dict[str, Any]:
     parts = [part.split(":") for part in extents.split(";") if part]
     return _chunk(pool, address, size) | {
@@ -59,4 +63,4 @@ def _stitch(pool: str, address: str, size: str, requested: str, stream: str, liv
     }
 
 
-_READ = {"chunk": _chunk, "block": _block, "stitch": _stitch}
+_READ = {"chunk": _chunk, "block": _block, "stitch": _stitch, "planned": _planned}

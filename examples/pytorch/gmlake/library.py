@@ -13,7 +13,7 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent / "lib"
-ABI_VERSION = 1
+ABI_VERSION = 2
 LEVELS = ("full", "plain")
 
 _STATUS = _TEXT = ctypes.c_char_p
@@ -25,6 +25,8 @@ _SIGNATURES = {
     "gmlake_device_count": (ctypes.c_int, []),
     "gmlake_stats": (_TEXT, [ctypes.c_int]),
     "gmlake_snapshot": (_TEXT, [ctypes.c_int]),
+    "gmlake_note_update": (ctypes.c_int, []),
+    "gmlake_save_plans": (_STATUS, [ctypes.c_int, ctypes.c_char_p]),
     "gmlake_trim": (_STATUS, [ctypes.c_int]),
     "gmlake_set_limit": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),
     "gmlake_retire_stream": (_STATUS, [ctypes.c_int, ctypes.c_void_p]),

@@ -32,10 +32,7 @@ struct torch_pool_id {
 
 /// What a device's runtime gives the adapter.
 struct torch_runtime {
-  using pauses = std::shared_ptr<std::atomic<int> const>;
-  using maker =
-      std::function<std::unique_ptr<torch_pool>(torch_registry::number, pool_options const&, adaptive_options const&,
-                                                pauses, std::atomic<torch_listener*> const*)>;
+  using maker = std::function<std::unique_ptr<torch_pool>(torch_making const&)>;
   maker make;                            ///< throws on failure
   std::function<bool(stream)> captured;  ///< whether the stream is being captured
   bytes total = 0;                       ///< the device's memory
@@ -266,11 +263,17 @@ class torch_device {
                                                  adaptive_options chunks, torch_runtime::maker const& maker) {
     number = registry_->reserve(*this);
     if (number == torch_registry::none) throw std::bad_alloc();
-    pool_options options{.home_addresses = addresses, .shared = &limit_};
-    if (settings_.small) options.small_limit = *settings_.small;
-    if (settings_.chunk) chunks = adaptive_options::fixed(*settings_.chunk);
+    torch_making with{.number = number,
+                      .options = {.home_addresses = addresses, .shared = &limit_},
+                      .chunks = chunks,
+                      .pauses = pauses_,
+                      .listener = &listener_,
+                      .plans = &number == &main_number_,
+                      .known = {}};
+    if (settings_.small) with.options.small_limit = *settings_.small;
+    if (settings_.chunk) with.chunks = adaptive_options::fixed(*settings_.chunk);
     try {
-      std::unique_ptr<torch_pool> made = maker(number, options, chunks, pauses_, &listener_);
+      std::unique_ptr<torch_pool> made = maker(with);
       for (int const peer : peers_) static_cast<void>(made->grant(peer));
       registry_->enter(number, *made);
       return made;

@@ -126,7 +126,23 @@ inline void add_block(c10::cuda::CUDACachingAllocator::SegmentInfo& s, bytes siz
       end = b.begin + b.size;
     }
     for (stitch_snapshot const& s : shot.stitches) {
-      if (s.live) detail::add_block(open(s.block, s.owner), s.served, s.requested, !s.parked, true);
+      if (s.live && !s.planned) detail::add_block(open(s.block, s.owner), s.served, s.requested, !s.parked, true);
+    }
+    auto next = shot.planned_live.begin();
+    for (planned_run const& r : shot.planned) {
+      address const upto = r.begin + r.size;
+      while (next != shot.planned_live.end() && next->begin < r.begin) ++next;
+      bool const any = next != shot.planned_live.end() && next->begin < upto;
+      if (!any && !r.held) continue;
+      // What has gone back of it stands with the lake's blocks.
+      address at = r.held ? r.begin : next->begin;
+      segment& s = open(at, any ? next->owner : stream{});
+      for (; next != shot.planned_live.end() && next->begin < upto; ++next) {
+        if (next->begin > at) detail::add_block(s, next->begin - at, 0, false, false);
+        detail::add_block(s, next->size, next->requested, true, true);
+        at = next->begin + next->size;
+      }
+      if (r.held && upto > at) detail::add_block(s, upto - at, 0, false, false);
     }
   });
   std::ranges::sort(all, {}, &segment::address);

@@ -3,12 +3,17 @@
 
 #include <functional>
 #include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "gmlake/adapter/torch_counts.hpp"
+#include "gmlake/adapter/torch_making.hpp"
 #include "gmlake/adapter/torch_settings.hpp"
 #include "gmlake/grow/fixed_chunks.hpp"
+#include "gmlake/plan/plan_in_background.hpp"
+#include "gmlake/pool/planner.hpp"
 #include "gmlake/pool/presets/gmlake.hpp"
 #include "gmlake/pool/presets/lake.hpp"
 #include "gmlake/stitch/no_stitch.hpp"
@@ -53,6 +58,12 @@ class torch_pool {
   virtual void each_live(std::function<void(block const&, stream)> const& f) const = 0;
   /// Whether there is a live block at `at`, for which f was called.
   virtual bool look_at(address at, std::function<void(block const&, stream)> const& f) const = 0;
+  /// An optimizer has updated its parameters: see `basic_pool::note_update`.
+  virtual void note_update() noexcept = 0;
+  /// What plans have done; all 0 where the pool doesn't plan.
+  [[nodiscard]] virtual plan_stats planned() const noexcept = 0;
+  /// The plans that it knows. Throws `std::bad_alloc`.
+  [[nodiscard]] virtual std::vector<plan::plan> plans() const = 0;
   /// PyTorch's figures, and their resets.
   [[nodiscard]] virtual torch_lines lines() = 0;
   virtual void reset_peaks() noexcept = 0;
@@ -154,6 +165,27 @@ class torch_pool_of final : public torch_pool {
   bool look_at(address at, std::function<void(block const&, stream)> const& f) const override {
     return pool_.look_at(at, f);
   }
+  void expect_updates() noexcept
+    requires(Config::planning::enabled)
+  {
+    pool_.expect_updates();
+  }
+  void note_update() noexcept override {
+    if constexpr (Config::planning::enabled) pool_.note_update();
+  }
+  plan_stats planned() const noexcept override {
+    if constexpr (Config::planning::enabled) return pool_.plans_seen();
+    else return {};
+  }
+  std::vector<plan::plan> plans() const override {
+    if constexpr (Config::planning::enabled) return pool_.plans();
+    else return {};
+  }
+  [[nodiscard]] result<void> adopt(std::vector<plan::plan> known) noexcept
+    requires(Config::planning::enabled)
+  {
+    return known.empty() ? result<void>{} : pool_.adopt(std::move(known));
+  }
   torch_lines lines() override {
     return pool_.observe([](torch_observer& o) { return o.lines(); });
   }
@@ -179,23 +211,23 @@ class torch_pool_of final : public torch_pool {
 /// `std::bad_alloc`.
 template <PlacedBackend Backend, StreamPolicy Streams>
 [[nodiscard]] std::unique_ptr<torch_pool> make_torch_pool(torch_settings const& s, Backend backend, Streams streams,
-                                                          pool_options const& options, adaptive_options const&,
-                                                          std::atomic<torch_listener*> const* listener) {
+                                                          torch_making const& with) {
+  pool_options const& options = with.options;
   using config = typename lake_config<Backend, Streams>::template with_observer<torch_observer>::template with_stitch<
       no_stitch>::template with_wait<optional_wait>::template with_growth<fixed_chunks>;
   return std::make_unique<torch_pool_of<config>>(
       std::move(backend), std::move(streams), options,
       pool_policies<config>{.wait = optional_wait(s.wait.value_or(true)),
                             .growth = fixed_chunks(options.small_chunk),
-                            .observer = torch_observer(listener, options.small_limit, options.small_chunk)});
+                            .observer = torch_observer(with.listener, options.small_limit, options.small_chunk)});
 }
 
 /// A pool of the preset that the settings name. Throws `std::bad_alloc`.
 template <PhysicalBackend Backend, StreamPolicy Streams>
 [[nodiscard]] std::unique_ptr<torch_pool> make_torch_pool(torch_settings const& s, Backend backend, Streams streams,
-                                                          pool_options const& options, adaptive_options const& chunks,
-                                                          std::atomic<torch_listener*> const* listener) {
-  torch_observer const observer(listener, options.small_limit, options.small_chunk);
+                                                          torch_making const& with) {
+  pool_options const& options = with.options;
+  torch_observer const observer(with.listener, options.small_limit, options.small_chunk);
   lru_options idle;
   if (s.idle_addresses) idle.addresses = *s.idle_addresses;
   if (s.preset == torch_settings::preset_kind::gmlake) {
@@ -212,12 +244,20 @@ template <PhysicalBackend Backend, StreamPolicy Streams>
   using base = lake_config<Backend, Streams>;
   using config = typename base::template with_observer<torch_observer>::template with_stitch<
       limited_stitch<largest_first>>::template with_wait<optional_wait>;
-  return std::make_unique<torch_pool_of<config>>(std::move(backend), std::move(streams), options,
-                                                 pool_policies<config>{.wait = optional_wait(s.wait.value_or(true)),
-                                                                       .growth = adaptive_chunks(chunks),
-                                                                       .stitch = limited_stitch<largest_first>(s),
-                                                                       .evict = lru(idle),
-                                                                       .observer = observer});
+  auto const make = [&]<class Config>(std::type_identity<Config>) {
+    return std::make_unique<torch_pool_of<Config>>(std::move(backend), std::move(streams), options,
+                                                   pool_policies<Config>{.wait = optional_wait(s.wait.value_or(true)),
+                                                                         .growth = adaptive_chunks(with.chunks),
+                                                                         .stitch = limited_stitch<largest_first>(s),
+                                                                         .evict = lru(idle),
+                                                                         .observer = observer});
+  };
+  if (!with.plans || s.plan == torch_settings::no_plan) return make(std::type_identity<config>{});
+  using planning = typename config::template with_planning<plan::plan_in_background>;
+  auto made = make(std::type_identity<planning>{});
+  made->expect_updates();
+  if (!made->adopt(with.known)) throw std::bad_alloc();  // the plans are well-formed: see plan_file.hpp
+  return made;
 }
 
 }  // namespace gmlake

@@ -9,6 +9,8 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -22,6 +24,7 @@
 #include "gmlake/adapter/torch_recording.hpp"
 #include "gmlake/adapter/torch_streams.hpp"
 #include "gmlake/backend/cuda_vmm.hpp"
+#include "gmlake/plan/plan_file.hpp"
 #include "gmlake/stream/cuda_events.hpp"
 
 namespace gmlake {
@@ -70,6 +73,11 @@ class torch_process {
       if (equals == std::string_view::npos) return "gmlake: '" + std::string(line) + "' is no key=value";
       std::string wrong = fresh.set(line.substr(0, equals), line.substr(equals + 1));
       if (!wrong.empty()) return wrong;
+    }
+    try {
+      if (fresh.settings().plan == torch_settings::saved_plan) (void)read_plan_file(fresh.settings().plan_file);
+    } catch (torch_failure const& wrong) {
+      return wrong.what();
     }
     for (auto const& d : devices_) {
       if (d.load() != nullptr && fresh.text() != settings_.text()) {
@@ -123,14 +131,13 @@ class torch_process {
   /// Makes pools of the device over what `open` returns, a backend. Throws what `open` throws, and `torch_failure`.
   template <std::invocable F>
   [[nodiscard]] torch_runtime::maker maker_over(int ordinal, F open) {
-    return [this, ordinal, open = std::move(open)](torch_registry::number n, pool_options const& p,
-                                                   adaptive_options const& chunks, torch_runtime::pauses pauses,
-                                                   std::atomic<torch_listener*> const* listener) {
+    return [this, ordinal, open = std::move(open)](torch_making with) {
       auto events = cuda_events::open({.device = ordinal});
       if (!events) throw torch_failure(describe(events.error()));
-      return make_torch_pool(settings_.settings(), claimed(open(), registry_.owners(), n),
-                             torch_streams<cuda_events>(std::move(*events), std::move(pauses), foreign_), p, chunks,
-                             listener);
+      torch_settings const& s = settings_.settings();
+      if (with.plans && s.plan == torch_settings::saved_plan) with.known = read_plan_file(s.plan_file);
+      return make_torch_pool(s, claimed(open(), registry_.owners(), with.number),
+                             torch_streams<cuda_events>(std::move(*events), with.pauses, foreign_), with);
     };
   }
 
@@ -212,6 +219,16 @@ class torch_process {
   }
 
  private:
+  /// Throws `torch_failure` where the file can't be read or isn't one of plans.
+  [[nodiscard]] static std::vector<plan::plan> read_plan_file(std::string const& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::string const text(std::istreambuf_iterator<char>(in), {});
+    if (!in && !in.eof()) throw torch_failure("gmlake: can't read the plan file '" + path + "'");
+    plan::plans_read read = plan::read_plans(text);
+    if (!read.error.empty()) throw torch_failure("gmlake: the plan file '" + path + "': " + read.error);
+    return std::move(read.value);
+  }
+
   torch_process() {
     // A process that forks before it uses a GPU leaves its child free to.
     ::pthread_atfork(nullptr, nullptr, [] { get().forked_.store(get().device_count() > 0); });

@@ -9,6 +9,7 @@
 /// | `chunk` | `GMLAKE_CHUNK` | size of all chunks; `adaptive` (default; 2 MiB with preset `gmlake`) |
 /// | `small` | `GMLAKE_SMALL` | requests up to this size get chunks apart: `256KiB` |
 /// | `wait` | `GMLAKE_WAIT` | `1`: streams wait for each other rather than that memory grows (default of `lake`); `0` |
+/// | `plan` | `GMLAKE_PLAN` | `auto`: steps that repeat are planned (default of `lake`); `off`; a file of plans |
 /// | `rdma` | `GMLAKE_RDMA` | `1`: network cards may reach the memory |
 /// | `vmm_defragment` | `vmmDefragment` | `0`: never stitch |
 /// | `auto_gc` | `autoGC` | addresses that idle stitches may take, GiB |
@@ -37,7 +38,11 @@ namespace gmlake {
 struct torch_settings {
   enum class preset_kind : std::uint8_t { lake, gmlake };
 
+  enum plan_kind : std::uint8_t { no_plan, auto_plan, saved_plan };
+
   preset_kind preset = preset_kind::lake;
+  plan_kind plan = auto_plan;
+  std::string plan_file;                 ///< for `saved_plan`
   std::optional<bytes> limit;            ///< a device
   std::optional<double> limit_fraction;  ///< of a device's memory
   std::optional<bytes> chunk;            ///< of all chunks
@@ -137,6 +142,14 @@ inline constexpr std::array keys = {
         }},
     key{"wait", "GMLAKE_WAIT", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.wait.emplace()); }},
+    key{"plan", "GMLAKE_PLAN", "auto, off or a file's path",
+        [](torch_settings& s, std::string_view v) {
+          s.plan = v == "off"    ? torch_settings::no_plan
+                   : v == "auto" ? torch_settings::auto_plan
+                                 : torch_settings::saved_plan;
+          s.plan_file = s.plan == torch_settings::saved_plan ? v : std::string_view{};
+          return !v.empty();
+        }},
     key{"rdma", "GMLAKE_RDMA", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.rdma); }},
     key{"vmm_defragment", "vmmDefragment", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.stitch); }},
@@ -212,6 +225,8 @@ class torch_settings_reader {
     out += "\nchunk=" + size(s.chunk, "adaptive") + "\nsmall=" + size(s.small, "262144");
     out += std::string("\nwait=") + (s.wait.value_or(s.preset == torch_settings::preset_kind::lake) ? "1" : "0") +
            "\nrdma=" + (s.rdma ? "1" : "0");
+    bool const plans = s.plan != torch_settings::no_plan && s.preset == torch_settings::preset_kind::lake;
+    out += "\nplan=" + (!plans ? "off" : s.plan == torch_settings::auto_plan ? "auto" : s.plan_file);
     out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") +
            "\nauto_gc=" + (s.idle_addresses ? std::to_string(*s.idle_addresses >> 30) : std::string{});
     out += "\nfrag_limit=" + size(s.frag_limit, "") + "\nreuse_limit=" + number(s.reuse_limit, "");

@@ -37,6 +37,7 @@ namespace gmlake {
     nanoseconds += static_cast<std::uint64_t>(s.driver.total().time.count());
     ++pools;
   });
+  plan_stats const planned = d.main().planned();
   std::string out;
   auto const line = [&out](std::string_view name, std::uint64_t value) {
     ((out += name) += ' ') += std::to_string(value);
@@ -62,12 +63,19 @@ namespace gmlake {
   line("host_waits", sum.host_waits);
   line("retries", sum.retries);
   line("out_of_memory", sum.failures);
+  line("plans_made", planned.made);
+  line("plans_followed", planned.followed);
+  line("plans_left", planned.left);
+  line("plan_placed", planned.placed);
+  line("plan_squeezed", planned.squeezed);
+  line("plan_displaced", planned.displaced);
+  line("plan_astray", planned.astray);
   line("driver_calls", calls);
   line("driver_ns", nanoseconds);
   return out;
 }
 
-/// `chunk`, `block` and `stitch` lines, as the Python package reads them.
+/// `chunk`, `block`, `stitch` and `planned` lines, as the Python package reads them.
 [[nodiscard]] inline std::string snapshot_text(torch_device& d) {
   std::string out;
   auto const put = [&out](auto... values) { (((out += ',') += std::to_string(values)), ...); };
@@ -93,6 +101,11 @@ namespace gmlake {
         ((out += std::to_string(to_integer(e.home))) += ':') += std::to_string(e.size);
         out += &e == &s.extents.back() ? "" : ";";
       }
+      out += '\n';
+    }
+    for (planned_block const& b : shot.planned_live) {
+      (out += "planned") += name;
+      put(to_integer(b.begin), b.size, b.requested, to_integer(b.owner));
       out += '\n';
     }
   });

@@ -28,7 +28,7 @@ enum class block_state : std::uint8_t {
 struct block {
   address begin{};
   bytes size = 0;
-  bytes requested = 0;        ///< live: as asked for
+  bytes requested = 0;        ///< live: as asked for; taken by an arena: its offset in the segment
   block* previous = nullptr;  ///< its neighbours in the range, by address
   block* next = nullptr;
   chunk* first_chunk = nullptr;  ///< the chunk that holds `begin`; none for a hole
@@ -41,8 +41,9 @@ struct block {
 
   stitch* view = nullptr;  ///< the block of a live stitch: which
   block* next_taken =
-      nullptr;              ///< the blocks that one stitch took, in its order; the stitch's own block heads the list
-  use* recorded = nullptr;  ///< live: other streams' uses, by `record_stream`
+      nullptr;               ///< the blocks that one stitch took, in its order; the stitch's own block heads the list
+  use* recorded = nullptr;   ///< live: other streams' uses, by `record_stream`
+  std::uint64_t number = 0;  ///< live: its request's place in the log of steps + 1; 0: none
 
   set_hook by_size;   ///< for split policies that keep trees
   list_hook in_list;  ///< for split policies that keep lists

@@ -45,11 +45,27 @@ struct stitch_snapshot {
   bytes size = 0;
   bytes requested = 0;  ///< by the block that it serves; 0 while idle
   stream owner{};
-  address block{};      ///< that it serves, within the view; none while idle
-  bytes served = 0;     ///< that block's size as placed
-  bool parked = false;  ///< its block was freed, and is kept because of uses recorded on other streams
-  bool live = false;    ///< idle ones are kept for the next request of their size; their extents may be in other use
+  address block{};       ///< that it serves, within the view; none while idle
+  bytes served = 0;      ///< that block's size as placed
+  bool parked = false;   ///< its block was freed, and is kept because of uses recorded on other streams
+  bool planned = false;  ///< plans' blocks lie in it: see `pool_snapshot::planned`; parts may be in other use
+  bool live = false;     ///< idle ones are kept for the next request of their size; their extents may be in other use
   std::vector<extent_snapshot> extents;  ///< in the view's order; their sizes add up to `size`
+};
+
+/// Addresses that a plan holds: taken memory at home, or a stitch's view of it.
+struct planned_run {
+  address begin{};
+  bytes size = 0;
+  bool held = true;  ///< all of it; else the plan is being left, and parts have gone back
+};
+
+/// A live block in such addresses.
+struct planned_block {
+  address begin{};
+  bytes size = 0;
+  bytes requested = 0;
+  stream owner{};
 };
 
 struct pool_snapshot {
@@ -57,6 +73,8 @@ struct pool_snapshot {
   std::vector<chunk_snapshot> chunks;
   std::vector<block_snapshot> blocks;
   std::vector<stitch_snapshot> stitches;
+  std::vector<planned_run> planned;         ///< none, or where a plan is followed or being left; no two overlap
+  std::vector<planned_block> planned_live;  ///< in order of address; each lies in one of `planned`
 };
 
 /// Pools that can tell. Linear in what they hold; throws only for want of host memory.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gmlake/observe/snapshot.hpp"
+#include "gmlake/plan/plan.hpp"
 #include "gmlake/pool/engine.hpp"
 #include "gmlake/pool/inspection.hpp"
 #include "gmlake/pool/pool_concept.hpp"
@@ -117,6 +118,7 @@ class basic_pool {
   void each_live(F&& f) const {
     std::scoped_lock const lock(mutex_);
     engine_.live().for_each([&](block const& b) { f(b, engine_.state().space.time().name(b.on)); });
+    if constexpr (Config::planning::enabled) engine_.plan().each_live(f);
   }
   /// The same for the live block at `at`. Whether there is one.
   template <std::invocable<block const&, stream> F>
@@ -124,6 +126,9 @@ class basic_pool {
     std::scoped_lock const lock(mutex_);
     block const* const b = engine_.live().find(at);
     if (b != nullptr) f(*b, engine_.state().space.time().name(b->on));
+    if constexpr (Config::planning::enabled) {
+      if (b == nullptr) return engine_.plan().look_at(at, f);
+    }
     return b != nullptr;
   }
 
@@ -150,6 +155,57 @@ class basic_pool {
     std::scoped_lock const lock(mutex_);
     return stats_of(engine_.state());
   }
+  /// A step of the program, which may repeat, begins with the next request. Steps are found without that too, but less
+  /// surely; once told, the pool relies on it.
+  void mark_step() noexcept
+    requires(Config::planning::enabled)
+  {
+    std::scoped_lock const lock(mutex_);
+    engine_.plan().mark_step();
+  }
+  /// Something was done that a program does once a step, such as an optimizer's update. It need not be where the step
+  /// ends; loops within a step are told from steps by it.
+  void note_update() noexcept
+    requires(Config::planning::enabled)
+  {
+    std::scoped_lock const lock(mutex_);
+    engine_.plan().note_update();
+  }
+  /// Updates will be noted as soon as there are any: until then what repeats is planned only when it has come often.
+  void expect_updates() noexcept
+    requires(Config::planning::enabled)
+  {
+    std::scoped_lock const lock(mutex_);
+    engine_.plan().expect_updates();
+  }
+  /// Plans made before, of this program: the prologue first, if there is one. To be called before the first request.
+  /// A plan that doesn't fit costs time and never data. Errors: `invalid_argument` where a plan breaks a rule
+  /// (`plan_rules.hpp`) or it is too late: then none is taken; `out_of_host_memory`.
+  [[nodiscard]] result<void> adopt(std::vector<plan::plan> plans) noexcept
+    requires(Config::planning::enabled)
+  {
+    std::scoped_lock const lock(mutex_);
+    return engine_.plan().adopt(std::move(plans));
+  }
+  /// The plans that the pool knows now, and one of what the program did before its steps, to be kept for another run.
+  /// Throws `std::bad_alloc`.
+  [[nodiscard]] std::vector<plan::plan> plans() const
+    requires(Config::planning::enabled)
+  {
+    std::vector<plan::plan> known;
+    {
+      std::scoped_lock const lock(mutex_);
+      known = engine_.plan().plans();
+    }
+    return planner_of<Config>::placed_all(std::move(known));
+  }
+  /// What plans have done so far.
+  [[nodiscard]] auto plans_seen() const noexcept
+    requires(Config::planning::enabled)
+  {
+    std::scoped_lock const lock(mutex_);
+    return engine_.plan().seen();
+  }
   /// Where the memory is now.
   [[nodiscard]] memory_account account() const noexcept {
     std::scoped_lock const lock(mutex_);
@@ -163,12 +219,18 @@ class basic_pool {
   /// Linear in what the pool holds. Throws `std::bad_alloc`.
   [[nodiscard]] pool_snapshot snapshot() const {
     std::scoped_lock const lock(mutex_);
-    return snapshot_of(engine_.state());
+    pool_snapshot shot = snapshot_of(engine_.state());
+    if constexpr (Config::planning::enabled) engine_.plan().add_to(shot);
+    return shot;
   }
   /// Walks every invariant. Null, or the one that is broken: then the pool has a bug. Linear in what the pool holds.
   [[nodiscard]] char const* validate() const noexcept {
     std::scoped_lock const lock(mutex_);
-    return find_fault(engine_.state(), engine_.live());
+    char const* fault = find_fault(engine_.state(), engine_.live());
+    if constexpr (Config::planning::enabled) {
+      if (fault == nullptr) fault = engine_.plan().find_fault();
+    }
+    return fault;
   }
 
   /// Calls `f(observer)` under the lock.

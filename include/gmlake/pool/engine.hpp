@@ -1,12 +1,13 @@
 #pragma once
 /// Serves requests, in this order; each step is tried only when those above it have found nothing:
 ///
+/// 0. the place that a plan has for it, where the configuration plans and the program keeps to the plan
 /// 1. a free block on the stream's own shelf (`allocate`; all that a warm program ever sees)
 /// 2. a free block of another stream's, its fence passed or waited for already
 /// 3. an idle stitch whose memory is free, then a new stitch
 /// 4. what other streams' fences still guard, gathered: the stream waits on the device (if the wait policy says so; it
 ///    may also ask for that before 3), and 1 and 3 are tried again
-/// 5. growth, stitched with what is free already
+/// 5. a plan's memory that is idle, or all of it; growth, stitched with what is free already
 /// 6. the last resorts (`last_resort`), one after the other until the request is served: the device waits that the
 ///    policy spared; idle stitches evicted and free chunks released, to be created again in the shape needed; the host
 ///    waits for all streams, and once more from 1. Beyond that only the pool's user can help: `basic_pool` asks.
@@ -21,7 +22,9 @@
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/slab.hpp"
 #include "gmlake/pool/grower.hpp"
+#include "gmlake/pool/planner_of.hpp"
 #include "gmlake/pool/reclaimer.hpp"
+#include "gmlake/pool/returner.hpp"
 #include "gmlake/pool/stitcher.hpp"
 
 namespace gmlake {
@@ -36,7 +39,9 @@ class engine {
       : p_(std::move(backend), std::move(streams), options, std::move(policies)),
         grow_(p_),
         stitch_(p_),
-        reclaim_(p_) {}
+        return_(p_, stitch_),
+        reclaim_(p_),
+        plan_(p_, stitch_, grow_, return_) {}
 
   [[nodiscard]] parts& state() noexcept { return p_; }
   [[nodiscard]] parts const& state() const noexcept { return p_; }
@@ -48,7 +53,12 @@ class engine {
     if (!user) return failure(user.error());
     if (r.alignment == block_alignment && r.where == placement::anywhere && r.size <= largest_request &&
         live_.reserve_one() && p_.space.home().reserve_blocks(2)) [[likely]] {
-      bytes const n = Config::split::round(r.size > 0 ? r.size : 1, p_.granule);
+      bytes const n = size_of(r);
+      if constexpr (plans) {
+        if (address const at = plan_.serve(r, *user, n); at != address{}) [[likely]]
+          return at;
+        if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2)) return search(r, *user);
+      }
       if (block* const fit = p_.space.find(*user, area_for(r.size), n)) [[likely]] {
         return hand_out(p_.space.carve(*fit, fit->begin, n, block_state::live), r, *user);
       }
@@ -61,6 +71,7 @@ class engine {
     if (r.size > largest_request) return failure(errc::out_of_memory, "allocate");
     result<stream_index> const user = p_.space.enter(r.on);
     if (!user) return failure(user.error());
+    if constexpr (plans) (void)plan_.leave(*user);
     ++p_.retries;
     p_.owed.settle();
     if (result<bool> any = gather(*user); !any) return failure(any.error());
@@ -72,7 +83,8 @@ class engine {
         return any.error().code == errc::not_supported ? failure(errc::out_of_memory, "allocate")
                                                        : failure(any.error());
       }
-      learn_passed();
+      return_.learn_passed();
+      if constexpr (plans) (void)plan_.settle_rest(*user);
       b = from_lake(r, *user, true);
       if (wanting(b)) b = reshape(r, *user);
     }
@@ -90,9 +102,12 @@ class engine {
     if (r.size > largest_request || !is_aligned(at, block_alignment))
       return failure(errc::out_of_memory, "allocate_at");
     bytes const n = r.where == placement::anywhere ? size_of(r) : whole_granules(r);
+    if constexpr (plans) {
+      if (r.where == placement::anywhere && plan_.restore(at, n, r, *user)) return at;
+    }
     if (!live_.reserve_one()) return failure(errc::out_of_host_memory, "allocate_at");
     result<block*> b = nullptr;
-    if (r.where == placement::anywhere) b = stitch_.reuse_at(at, *user, n);
+    if (r.where == placement::anywhere) b = stitch_.reuse_at(at, *user, n, false);
     if (b && *b == nullptr) b = lake_block_at(at, n);
     if (!b) return failure(b.error());
     if (*b == nullptr) return failure(errc::out_of_memory, "allocate_at");
@@ -107,19 +122,17 @@ class engine {
       if (!named) return failure(named.error());
       s = *named;
     }
+    if constexpr (plans) {
+      if (plan_.take_back(at, on, s)) return {};
+    }
     block* const b = live_.extract(at);
     if (b == nullptr) [[unlikely]]
       return failure(fate_of(at), "deallocate");
     if (on == nullptr) s = b->on;
     p_.observer.deallocated({at, b->requested, b->size, p_.space.time().name(s), b});
     p_.freed_since_growth += b->size;
-    tick const stamp = p_.space.time().stamp(s);
-    if (b->recorded != nullptr) [[unlikely]] {
-      for (use* u = b->recorded; u != nullptr; u = u->next) u->stamp = p_.space.time().stamp(u->on);
-      p_.space.park(*b, s, stamp);
-    } else {
-      finish(*b, s, stamp);
-    }
+    if constexpr (plans) plan_.freed(b->number, b->size);
+    return_.take_back(*b, s);
     // Should one of these fail, it will be tried again: the block has been taken back all the same.
     if (p_.space.time().shared()) (void)p_.space.time().note_free(s);
     if (p_.stitches.victim() != nullptr) [[unlikely]]
@@ -130,26 +143,24 @@ class engine {
   /// The block at `at` is used by work on `on` too: its memory waits for that as well when it is freed.
   [[nodiscard]] result<void> record_stream(address at, stream on) noexcept {
     block* const b = live_.find(at);
-    if (b == nullptr) return failure(fate_of(at), "record_stream");
-    result<stream_index> const s = p_.space.enter(on);
-    if (!s) return failure(s.error());
-    if (*s == b->on) return {};
-    for (use* u = b->recorded; u != nullptr; u = u->next) {
-      if (u->on == *s) return {};
+    if (b != nullptr) {
+      result<stream_index> const s = p_.space.enter(on);
+      return s ? return_.record(*b, *s) : failure(s.error());
     }
-    if (!uses_.reserve(1)) return failure(errc::out_of_host_memory, "record_stream");
-    use& u = uses_.acquire();
-    u.on = *s;
-    u.next = b->recorded;
-    b->recorded = &u;
-    return {};
+    if constexpr (plans) {
+      result<stream_index> const s = p_.space.enter(on);
+      if (!s) return failure(s.error());
+      if (std::optional<result<void>> const done = plan_.record(at, *s)) return *done;
+    }
+    return failure(fate_of(at), "record_stream");
   }
 
   /// Gives back all that is free: waits for the streams on the host first.
   [[nodiscard]] result<bytes> trim() noexcept {
     p_.owed.settle();
     if (result<bool> any = p_.space.time().synchronize(); !any) return failure(any.error());
-    learn_passed();
+    return_.learn_passed();
+    leave_plan();
     if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
     return reclaim_.release(everything);
   }
@@ -158,7 +169,8 @@ class engine {
   [[nodiscard]] result<bytes> trim_passed() noexcept {
     p_.owed.settle();
     if (result<bool> news = p_.space.time().poll(); !news) return failure(news.error());
-    learn_passed();
+    return_.learn_passed();
+    leave_plan();
     if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
     return reclaim_.release(everything);
   }
@@ -189,7 +201,12 @@ class engine {
             .limit = p_.options.limit};
   }
 
+  /// What follows plans; only where the configuration plans.
+  [[nodiscard]] auto& plan() noexcept { return plan_; }
+  [[nodiscard]] auto const& plan() const noexcept { return plan_; }
+
  private:
+  static constexpr bool plans = Config::planning::enabled;
   static constexpr bytes everything = ~bytes{0};
   /// Beyond this no sum of sizes can be trusted not to overflow; no device has as much.
   static constexpr bytes largest_request = bytes{1} << 48;
@@ -209,6 +226,7 @@ class engine {
   [[nodiscard]] result<address> hand_out(block& b, request const& r, stream_index user) noexcept {
     b.requested = r.size;
     b.on = user;
+    if constexpr (plans) b.number = plan_.note(user, b.size);
     live_.insert(b.begin, b);
     p_.observer.allocated({b.begin, r.size, b.size, r.on, &b});
     return b.begin;
@@ -216,38 +234,10 @@ class engine {
 
   /// [at, at + n) in the lake, if all of it is free.
   [[nodiscard]] result<block*> lake_block_at(address at, bytes n) noexcept {
-    for (range& r : p_.space.home().ranges()) {
-      if (at < r.begin || at >= r.grown_end()) continue;
-      chunk* c = r.first_chunk;
-      while (c != nullptr && c->end() <= at) c = c->next;
-      if (c == nullptr || c->home > at || !p_.space.is_free(*c, at, n)) return nullptr;
-      if (!p_.space.home().reserve_blocks(2 + p_.space.count(*c, at, n))) {
-        return failure(errc::out_of_host_memory, "allocate_at");
-      }
-      block& b = p_.space.isolate(*c, at, n);
-      b.state = block_state::live;
-      return &b;
-    }
-    return nullptr;
-  }
-
-  /// A freed block's memory goes back to the lake.
-  void finish(block& b, stream_index on, tick stamp) noexcept {
-    for (use* u = std::exchange(b.recorded, nullptr); u != nullptr;) {
-      use& gone = *u;
-      u = u->next;
-      uses_.release(gone);
-    }
-    if (b.view != nullptr) stitch_.end(b, on, stamp);
-    else (void)p_.space.give_back(b, on, stamp);
-  }
-  [[nodiscard]] auto finish_parked() noexcept {
-    return [this](block& b, stream_index on, tick stamp) noexcept { finish(b, on, stamp); };
-  }
-
-  void learn_passed() noexcept {
-    p_.space.unpark(finish_parked());
-    p_.space.settle();
+    result<block*> b = p_.space.isolate_at(
+        at, n, [this](chunk& c, address begin, bytes size) noexcept { return p_.space.is_free(c, begin, size); });
+    if (b && *b != nullptr) (*b)->state = block_state::live;
+    return b;
   }
 
   /// Steps 2 to 5.
@@ -260,7 +250,7 @@ class engine {
     p_.owed.settle();
     if (p_.space.time().shared()) {
       if (result<bool> news = p_.space.time().poll(); !news) return failure(news.error());
-      learn_passed();
+      return_.learn_passed();
     }
     result<block*> b = from_lake(r, user, false);
     if (b && *b == nullptr && p_.wait.before_growing()) {
@@ -268,6 +258,16 @@ class engine {
       result<bool> more = b && *b == nullptr ? gather(user) : false;
       if (!more) return failure(more.error());
       if (*more) b = from_lake(r, user, false);
+    }
+    if constexpr (plans) {
+      if (b && *b == nullptr) {
+        bool gave = false;
+        if (r.where == placement::anywhere && r.alignment == block_alignment) {
+          address const at = plan_.before_growing(r, user, size_of(r), gave);
+          if (at != address{}) return at;
+        }
+        if (gave) b = from_lake(r, user, false);
+      }
     }
     if (b && *b == nullptr) b = grown(r, user);
     if (!b) return failure(b.error());
@@ -287,12 +287,12 @@ class engine {
     return cut(*b, align_up(b->begin, r.alignment), size_of(r));
   }
 
-  /// All free memory on the user's shelves, at the price of a wait on the device. A stream that is being captured can't
-  /// wait, and does without.
+  /// All free memory on the user's shelves, a plan's too that was left; whether there was any.
   [[nodiscard]] result<bool> gather(stream_index user) noexcept {
-    if (!p_.space.time().shared()) return false;
-    result<bool> any = p_.space.gather(user, finish_parked());
-    if (!any && any.error().code == errc::not_supported) return false;
+    bool more = false;
+    if constexpr (plans) more = plan_.settle_rest(user);
+    result<bool> any = return_.gather(user);
+    if (any && more) any = true;
     return any;
   }
 
@@ -409,8 +409,18 @@ class engine {
     return cut(*b, align_up(b->begin, r.alignment), n);
   }
 
+  void leave_plan() noexcept {
+    if constexpr (plans) {
+      (void)plan_.leave(p_.space.time().someone());
+      (void)plan_.settle_rest(p_.space.time().someone());
+    }
+  }
+
   /// Why `at` is no block that could be freed.
   [[nodiscard]] errc fate_of(address at) const noexcept {
+    if constexpr (plans) {
+      if (plan_.was_placed(at)) return errc::double_free;
+    }
     for (range const& r : p_.space.home().ranges()) {
       if (at < r.begin || at >= r.grown_end()) continue;
       for (block const* b = r.first; b != nullptr; b = b->next) {
@@ -428,9 +438,10 @@ class engine {
   parts p_;
   grower<Config> grow_;
   stitcher<Config> stitch_;
+  returner<Config> return_;
   reclaimer<Config> reclaim_;
+  [[no_unique_address]] planner_of<Config> plan_;
   address_map<block> live_;
-  slab<use> uses_;
 };
 
 }  // namespace gmlake

@@ -79,6 +79,18 @@ class free_space {
     }
   }
 
+  /// Calls `f(block)` for all blocks of at least `least` bytes, small ones too, that the user may have at once.
+  template <std::invocable<block&> F>
+  void each_free(stream_index user, bytes least, F&& f) const {
+    for (auto const& s : shelves_) {
+      for (Split const& split : s->areas) {
+        for (block* b = split.largest(); b != nullptr && b->size >= least; b = split.smaller(*b)) {
+          if (time_.ordered(user, b->on, b->stamp)) f(*b);
+        }
+      }
+    }
+  }
+
   /// Whether the user may have all of [begin, begin + n) at once, which begins on chunk `c` and may go on beyond it.
   [[nodiscard]] bool usable(stream_index user, chunk& c, address begin, bytes n) noexcept {
     address const end = begin + n;
@@ -245,6 +257,21 @@ class free_space {
       lake_.absorb_next(*chain);
     }
     return *chain;
+  }
+
+  /// [at, at + n) as one block off the shelves, if it lies in the lake and `is_free(chunk, at, n)`; null where not.
+  /// Linear in the chunks. Error: `out_of_host_memory`.
+  template <class IsFree>
+  [[nodiscard]] result<block*> isolate_at(address at, bytes n, IsFree&& is_free) noexcept {
+    for (range& r : lake_.ranges()) {
+      if (at < r.begin || at >= r.grown_end()) continue;
+      chunk* c = r.first_chunk;
+      while (c != nullptr && c->end() <= at) c = c->next;
+      if (c == nullptr || c->home > at || n > r.grown_end() - at || !is_free(*c, at, n)) return nullptr;
+      if (!lake_.reserve_blocks(2 + count(*c, at, n))) return failure(errc::out_of_host_memory, "allocate_at");
+      return &isolate(*c, at, n);
+    }
+    return nullptr;
   }
 
   /// The largest free block, for reports.

@@ -66,6 +66,7 @@ template <PoolConfig Config>
       t.parked = s.serves->parked;
       t.requested = s.serves->requested;
       t.owner = time.name(s.serves->on);
+      t.planned = s.serves->state == block_state::taken;
     }
     for (std::size_t i = 0; i < s.count; ++i) t.extents.push_back({s.chunks[i]->home, s.chunks[i]->size});
     shot.stitches.push_back(std::move(t));
@@ -143,6 +144,7 @@ template <PoolConfig Config>
     if (b.view != &s || b.begin != s.begin + s.base || b.in != nullptr || b.size > s.capacity()) {
       return "a stitch and its block agree";
     }
+    if (b.state == block_state::taken) continue;  // an arena's view: what it holds, the arena knows
     bytes taken = 0;
     for (block const* t = b.next_taken; t != nullptr; t = t->next_taken) {
       if (t->state != block_state::taken) return "a stitch's memory is taken";

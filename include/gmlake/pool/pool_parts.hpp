@@ -29,6 +29,7 @@ struct pool_parts {
         growth(std::move(policies.growth)),
         stitch(std::move(policies.stitch)),
         observer(std::move(policies.observer)),
+        planning(std::move(policies.planning)),
         granule(backend.granularity()) {}
   pool_parts(pool_parts const&) = delete;
   pool_parts& operator=(pool_parts const&) = delete;
@@ -51,6 +52,7 @@ struct pool_parts {
   typename Config::growth growth;
   typename Config::stitching stitch;
   typename Config::observer observer;
+  [[no_unique_address]] typename Config::planning planning;
   bytes granule;
   bytes freed_since_growth = 0;
   std::uint64_t retries = 0;  ///< requests that came to the last resorts

@@ -38,12 +38,13 @@ class stitcher {
   }
 
   /// A block of n bytes at `at`, on the idle stitch that serves blocks there; null where there is none, or its memory
-  /// is not all free. In whatever order the memory was used.
-  [[nodiscard]] result<block*> reuse_at(address at, stream_index user, bytes n) noexcept {
+  /// is not all free; where `ordered`, at once for the user, else in whatever order it was used.
+  [[nodiscard]] result<block*> reuse_at(address at, stream_index user, bytes n, bool ordered) noexcept {
     for (stitch& s : p_->stitches.all()) {
       if (s.begin + s.base != at || s.serves != nullptr || s.capacity() < n) continue;
-      bool const free = each_run(
-          s, n, [&](chunk& c, address begin, bytes size) noexcept { return p_->space.is_free(c, begin, size); });
+      bool const free = each_run(s, n, [&](chunk& c, address begin, bytes size) noexcept {
+        return ordered ? p_->space.usable(user, c, begin, size) : p_->space.is_free(c, begin, size);
+      });
       if (!free) return nullptr;
       if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
       p_->stitches.wake(s);

@@ -32,6 +32,8 @@ class timeline {
   [[nodiscard]] Streams& streams() noexcept { return streams_; }
   /// Whether one stream's memory may have to be kept from another.
   [[nodiscard]] bool shared() const noexcept { return lanes_.size() > 2; }
+  /// Places in the table, `nobody`'s included: streams have those from nobody + 1 on.
+  [[nodiscard]] stream_index lanes() const noexcept { return static_cast<stream_index>(lanes_.size()); }
   [[nodiscard]] stream name(stream_index i) const noexcept { return lanes_[i].name; }
   [[nodiscard]] std::uint64_t device_waits() const noexcept { return device_waits_; }
   [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
@@ -89,6 +91,18 @@ class timeline {
   /// Whether everything freed up to t, on whatever stream, is known to be done with.
   [[nodiscard]] bool all_passed(tick t) const noexcept {
     return std::ranges::all_of(lanes_, [t](lane const& l) { return std::min(t, l.now) <= l.passed; });
+  }
+
+  /// Whether everything freed so far is.
+  [[nodiscard]] bool quiet() const noexcept {
+    return std::ranges::all_of(lanes_, [](lane const& l) { return l.now <= l.passed; });
+  }
+  /// A stream that is still there; `nobody` where none is.
+  [[nodiscard]] stream_index someone() const noexcept {
+    for (stream_index i = first; i < lanes_.size(); ++i) {
+      if (!lanes_[i].retired) return i;
+    }
+    return nobody;
   }
 
   /// Learns what stream i has passed and records a fence, where enough was freed since the last one and not too many

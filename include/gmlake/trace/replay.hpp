@@ -121,7 +121,10 @@ class replayer {
         break;
       }
       case event_kind::mark:
-        if (e.id == step_) timeline_.finish_all();
+        if (e.id == step_) {
+          timeline_.finish_all();
+          if constexpr (requires { pool_.mark_step(); }) pool_.mark_step();
+        }
         hooks_.passed(index);
         return true;
     }

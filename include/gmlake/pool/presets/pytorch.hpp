@@ -38,6 +38,14 @@ struct pytorch_options {
   bytes limit = std::numeric_limits<bytes>::max();
 };
 
+/// A pool's present bytes.
+struct pytorch_usage {
+  bytes requested = 0;
+  bytes live = 0;
+  bytes reserved = 0;
+  bytes mapped = 0;
+};
+
 template <PhysicalBackend Backend>
 class pytorch_pool {
  public:
@@ -82,6 +90,24 @@ class pytorch_pool {
     s.failures = failures_;
     s.driver = backend_.usage();
     return s;
+  }
+
+  /// The gauges of `stats()` as they are now, without the rest.
+  [[nodiscard]] pytorch_usage usage() const noexcept {
+    std::lock_guard const lock(mutex_);
+    return {blocks_.requested(), blocks_.live_bytes(), reserved_.now, mapped_.now};
+  }
+
+  /// Releases every segment in which nothing is live (`emptyCache`).
+  void empty_cache() noexcept {
+    std::lock_guard const lock(mutex_);
+    release_cached();
+  }
+
+  /// What is held beyond a new limit stays until it is released.
+  void set_limit(bytes limit) noexcept {
+    std::lock_guard const lock(mutex_);
+    options_.limit = limit;
   }
 
   /// For what the pool has no words for, such as reading a block; not to be called while another thread uses the pool.
@@ -220,7 +246,7 @@ class pytorch_pool {
 
   mutable std::mutex mutex_;  ///< over everything below
   metered<Backend> backend_;
-  pytorch_options const options_;
+  pytorch_options options_;
   store blocks_;
   segment_list segments_;
   segment_list leaving_;  ///< without a block: building or releasing them failed half-way

@@ -185,6 +185,10 @@ class pytorch_blocks {
     return {};
   }
 
+  /// Of live blocks, as asked for and as rounded.
+  [[nodiscard]] bytes requested() const noexcept { return requested_.now; }
+  [[nodiscard]] bytes live_bytes() const noexcept { return live_bytes_.now; }
+
   /// The part of the statistics that is known here.
   [[nodiscard]] pool_stats stats() const noexcept {
     pool_stats s;

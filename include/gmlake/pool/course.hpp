@@ -1,0 +1,116 @@
+#pragma once
+/// An arena and who follows a plan in it, from the day it is claimed until its last block is freed. While it is held a
+/// track may be followed; once it is left, what is idle goes back to the lake at once and the rest as it is freed, so
+/// that a plan that was given up keeps no memory from the program.
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gmlake/pool/follower.hpp"
+
+namespace gmlake {
+
+template <PoolConfig Config>
+class course {
+ public:
+  using freed = typename follower<Config>::freed;
+
+  course(pool_parts<Config>& p, stitcher<Config>& s, grower<Config>& g) noexcept
+      : p_(&p), memory_(p, s, g), served_(p, memory_) {}
+
+  [[nodiscard]] arena<Config>& memory() noexcept { return memory_; }
+  [[nodiscard]] arena<Config> const& memory() const noexcept { return memory_; }
+  [[nodiscard]] follower<Config>& served() noexcept { return served_; }
+  [[nodiscard]] follower<Config> const& served() const noexcept { return served_; }
+  [[nodiscard]] bool leaving() const noexcept { return leaving_; }
+  /// Nothing of it is live or held.
+  [[nodiscard]] bool over() const noexcept { return memory_.taken() == 0 && served_.live() == 0; }
+
+  /// From now on memory only goes back. Blocks stay where they are.
+  void leave(stream_index user) noexcept {
+    leaving_ = true;
+    settle(user);
+  }
+  /// It may be held again. Precondition: it is over.
+  void hold_again() noexcept { leaving_ = false; }
+
+  /// Takes back the block at `at`, if it is one of the arena's.
+  [[nodiscard]] bool take_back(address at, stream const* after, stream_index after_lane, freed& gone) noexcept {
+    if (served_.live() == 0 || !served_.take_back(at, after, after_lane, gone)) return false;
+    if (leaving_) [[unlikely]] {
+      if (gone.at_once) (void)memory_.give_back(gone.at, gone.size, gone.on, gone.stamp);
+      served_.tend();
+      if (served_.live() == 0) finish(gone.on);
+      check_over();
+    }
+    return true;
+  }
+
+  /// On leaving: `user` waits for what streams still do in the arena, so that all that is idle can go back. A stream
+  /// that can't be made to wait now leaves it for another time.
+  void settle(stream_index user) noexcept {
+    if (!leaving_ || memory_.taken() == 0) return;
+    std::optional<tick> const stamp = come_after_all(user);
+    if (!stamp) return;
+    give_back_idle(user, *stamp);
+    if (served_.live() == 0) memory_.let_go(user, *stamp);
+    check_over();
+  }
+
+  /// Makes `user` come after all that was done in the arena, but by blocks that live, and nothing that was freed is in
+  /// use any more. The stamp that its memory can go back under; none: `user` can't be made to wait now.
+  [[nodiscard]] std::optional<tick> come_after_all(stream_index user) noexcept {
+    auto& time = p_->space.time();
+    bool const quiet = time.quiet();
+    if (!quiet && !served_.wait_for_all(user)) return {};
+    served_.tend(user);
+    return quiet ? tick{0} : time.stamp(user);
+  }
+
+  /// Walks every invariant: null, or the one that is broken, or that there is no memory to look.
+  [[nodiscard]] char const* find_fault() const noexcept {
+    if (char const* fault = memory_.find_fault()) return fault;
+    if (!leaving_ && served_.on() != nullptr && memory_.taken() != 0 && !memory_.held()) {
+      return "an arena is held while it is followed";
+    }
+    try {
+      return served_.find_fault();
+    } catch (std::bad_alloc const&) {
+      return "no host memory to look at an arena";
+    }
+  }
+
+ private:
+  void give_back_idle(stream_index user, tick stamp) noexcept {
+    try {
+      std::vector<address_run> const used = served_.used();
+      for (plan::segment const& s : memory_.segments()) {
+        each_gap(used, s.at, s.at + s.size,
+                 [&](address begin, address end) { (void)memory_.give_back(begin, end - begin, user, stamp); });
+      }
+    } catch (std::bad_alloc const&) {
+      // It goes back with the last block.
+    }
+  }
+
+  /// Once it is over, the lake has what was freed, and its stamps.
+  void check_over() noexcept {
+    if (over()) served_.forget_strays();
+  }
+
+  /// With its last block the rest goes back: what could not be given back before, which others than `user` used too.
+  void finish(stream_index user) noexcept {
+    if (memory_.taken() == 0) return;
+    if (std::optional<tick> const stamp = come_after_all(user)) memory_.let_go(user, *stamp);
+  }
+
+  pool_parts<Config>* p_;
+  arena<Config> memory_;
+  follower<Config> served_;
+  bool leaving_ = false;
+};
+
+}  // namespace gmlake

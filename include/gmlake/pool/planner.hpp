@@ -1,0 +1,588 @@
+#pragma once
+/// The plan in front of the lake. It watches requests until they repeat, has the step planned, holds the memory that
+/// the plan needs, and serves what keeps to the plan from there; everything else is the engine's, as if there were no
+/// plan.
+///
+///     learning ── a step repeats ──> planned ── its first request comes ──> following
+///         ^                                                                      │ too much departs, or
+///         └──────────────── the arena is empty <── leaving <─────────────────────┘ the engine is short of memory
+///
+/// While it follows, the arena is held. On leaving, what is idle of it goes back to the lake at once, and the rest as
+/// it is freed, so that a plan never keeps memory from the program. Nothing here is trusted to be right: the follower
+/// looks before it places.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "gmlake/observe/snapshot.hpp"
+#include "gmlake/plan/learner.hpp"
+#include "gmlake/plan/plan_job.hpp"
+#include "gmlake/plan/plan_rules.hpp"
+#include "gmlake/plan/recent_requests.hpp"
+#include "gmlake/pool/courses.hpp"
+#include "gmlake/pool/planner_of.hpp"
+#include "gmlake/pool/returner.hpp"
+
+namespace gmlake {
+
+/// What plans have done, as counts of requests and events.
+struct plan_stats {
+  std::uint64_t made = 0;       ///< plans
+  std::uint64_t placed = 0;     ///< requests served by a plan
+  std::uint64_t squeezed = 0;   ///< requests off the plan that were served from planned memory
+  std::uint64_t displaced = 0;  ///< planned requests whose place was in use
+  std::uint64_t astray = 0;     ///< requests that no plan foresaw, while one was followed
+  std::uint64_t followed = 0;   ///< times that a plan was taken up
+  std::uint64_t left = 0;       ///< times that one was given up before its time
+};
+
+template <PoolConfig Config>
+class planner : public courses<Config> {
+  using courses<Config>::p_;
+  using courses<Config>::now_;
+  using courses<Config>::fresh_course;
+
+ public:
+  using parts = pool_parts<Config>;
+  using track = plan::track;
+  using verdict = typename follower<Config>::verdict;
+
+  planner(parts& p, stitcher<Config>& s, grower<Config>& g, returner<Config>& r) noexcept
+      : courses<Config>(p, s, g), return_(&r) {}
+
+  [[nodiscard]] plan_stats const& seen() const noexcept { return seen_; }
+
+  // ---- requests
+
+  /// A place on a plan for n bytes as placed; `address{}`: the engine's turn.
+  [[nodiscard]] address serve(request const& r, stream_index user, bytes n) noexcept {
+    if (!following_) return learn(r, user, n);
+    follower<Config>& f = now_->served();
+    if (f.at_end()) next_step(user);
+    if (watching_) [[unlikely]]
+      watch();
+    if (!following_) [[unlikely]]
+      return {};
+    verdict why{};
+    address const at = f.serve(r, user, n, why);
+    return at != address{} ? placed(at, user, n) : missed(r, user, n, why);
+  }
+
+  /// The engine has served a request: its number in the log, for `freed`. One that no plan can place has none: 0.
+  [[nodiscard]] std::uint64_t note(stream_index user, bytes n) noexcept {
+    return watching_ && std::exchange(asked_, false) ? learner_.allocated(n, user - 1) + 1 : 0;
+  }
+  void freed(std::uint64_t number, bytes n) noexcept {
+    if (watching_ && number != 0) learner_.freed(number - 1, n);
+  }
+
+  /// Takes back a block of an arena's; false: it is none.
+  [[nodiscard]] bool take_back(address at, stream const* after, stream_index after_lane) noexcept {
+    typename course<Config>::freed gone;
+    if (!courses<Config>::take_back(at, after, after_lane, gone)) return false;
+    freed(gone.number, gone.size);
+    if (p_->space.time().shared()) (void)p_->space.time().note_free(gone.on);
+    return true;
+  }
+  /// A block of n bytes at `at` in a plan's memory, if nothing is there. The order of its uses is the caller's affair.
+  [[nodiscard]] bool restore(address at, bytes n, request const& r, stream_index user) noexcept {
+    if (!following_ || !now_->memory().held() || !now_->served().restore(at, n, r, user)) return false;
+    tell(at, user, n);
+    return true;
+  }
+
+  /// The engine would have to ask the device for memory: a place in the arena, or more of it in the lake. `address{}`
+  /// and `gave`: the engine should look again.
+  [[nodiscard]] address before_growing(request const& r, stream_index user, bytes n, bool& gave) noexcept {
+    if (!following_) return {};
+    // What the plan knows of, and has no place for, is not to take others'.
+    bool const placeless = std::exchange(placeless_, false);
+    plan::instant const life = placeless ? life_of_last() : 0;
+    address const at = life != plan::step_request::stays ? now_->served().squeeze(r, user, n, life) : address{};
+    if (at != address{}) {
+      ++seen_.squeezed;
+      tell(at, user, n);
+    } else if (!placeless) {
+      gave = leave(user);
+    }
+    return at;
+  }
+
+  /// Gives the lake all that is idle, and goes back to learning. Whether there was any.
+  bool leave(stream_index user) noexcept {
+    if (!following_) return false;
+    ++seen_.left;
+    following_ = false;
+    known& k = tracks_[index_of(now_->served().on())];
+    if (steps_followed_ < trusted_after && ++k.left_early == most_left_early) {
+      learner_.refuse(plan::fingerprint(k.way->source().requests));
+    }
+    if (!std::exchange(watching_, true)) learner_.restart(p_->space.home().reserved());
+    recent_.clear();
+    bytes const before = now_->memory().taken();
+    now_->leave(user);
+    return now_->memory().taken() < before;
+  }
+
+  /// A step begins with the next request. Once told, the planner looks for no other signs.
+  void mark_step() noexcept {
+    learner_.mark_step();
+    if (!following_ || !now_->served().on()->source().repeats) return;
+    if (now_->served().cursor() == 0 && misses_ == 0) return;  // it begins here anyway
+    now_->served().begin_again();
+    end_step();
+  }
+
+  /// See the learner's.
+  void expect_updates() noexcept { learner_.expect_updates(); }
+  void note_update() noexcept { learner_.note_update(); }
+
+  // ---- plans from elsewhere
+
+  /// Plans made elsewhere, the prologue first if there is one. To be called before the first request. Errors:
+  /// `invalid_argument` where that has been, or a plan breaks a rule: then none is taken; `out_of_host_memory`.
+  [[nodiscard]] result<void> adopt(std::vector<plan::plan> plans) noexcept {
+    if (learner_.count() != 0 || !tracks_.empty()) return failure(errc::invalid_argument, "adopt: too late");
+    try {
+      std::vector<known> adopted;
+      for (plan::plan& p : plans) {
+        bool const fits = !p.requests.empty() && (p.repeats || adopted.empty()) && plan::find_fault(p) == nullptr;
+        if (!fits) return failure(errc::invalid_argument, "adopt: plan");
+        adopted.push_back({std::make_unique<track>(std::move(p), std::span<plan::segment const>{}), false, 0});
+      }
+      if (!fresh_course()) return failure(errc::out_of_host_memory, "adopt");
+      tracks_ = std::move(adopted);
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "adopt");
+    }
+    if (tracks_.empty() || tracks_.front().way->source().repeats) return {};
+    if (!go_by(0, 0, nobody)) {
+      tracks_.clear();
+      return failure(errc::out_of_host_memory, "adopt");
+    }
+    following_ = true;
+    return {};
+  }
+  /// The plans known now, what came before the steps first, which is not placed. Throws `std::bad_alloc`.
+  [[nodiscard]] std::vector<plan::plan> plans() const {
+    std::vector<plan::plan> all;
+    bool const whole = !tracks_.empty() && tracks_.front().way->source().repeats;
+    if (whole && !learner_.prologue().requests.empty()) all.push_back(learner_.prologue());
+    for (known const& k : tracks_) all.push_back(k.way->source());
+    return all;
+  }
+  /// The same with all of them placed. As expensive as planning; touches no pool. Throws `std::bad_alloc`.
+  [[nodiscard]] static std::vector<plan::plan> placed_all(std::vector<plan::plan> all) {
+    for (plan::plan& p : all) {
+      if (!p.repeats && p.height == 0) p = plan::packed_plan(std::move(p));
+    }
+    return all;
+  }
+
+ private:
+  struct known {
+    std::unique_ptr<track> way;
+    bool placed = false;  ///< its addresses are those of the course now
+    int left_early = 0;   ///< times in a row
+  };
+  static constexpr std::size_t most_tracks = 8;
+  /// A step may depart in so many requests, or one in `tolerated_share` of them, before its plan is given up.
+  static constexpr std::uint64_t tolerated = 64;
+  static constexpr std::uint64_t tolerated_share = 16;
+  /// Steps on end that depart in the same number of requests: they are regular, and another plan would fit them better.
+  static constexpr int most_departed = 32;
+  /// So many suffice where less is placed than not.
+  static constexpr int few_departed = 4;
+  /// So often on end a plan was made and its memory found in other use.
+  static constexpr int most_moved = 3;
+  /// A plan that was followed for so many steps on end is trusted; one given up earlier than that again and again is
+  /// refused from then on: it was a loop within a larger step.
+  static constexpr int trusted_after = 32;
+  static constexpr int most_left_early = 3;
+  /// Looks for a gap cost a pass over the track; steps looked at, in one step of the program.
+  static constexpr std::size_t most_looked_at = std::size_t{1} << 18;
+  /// A little more than the lower bound, so that a good packing fits.
+  [[nodiscard]] static constexpr bytes slack_of(bytes bound) noexcept { return bound / 256; }
+
+  // ---- following
+
+  void next_step(stream_index user) noexcept {
+    follower<Config>& f = now_->served();
+    bool const again = f.on()->source().repeats;
+    f.begin_again();
+    end_step();
+    if (again) return;
+    std::size_t next = 0;
+    while (next < tracks_.size() && !tracks_[next].way->source().repeats) ++next;
+    if (next == tracks_.size() || !change_to(next, 0, user)) (void)leave(user);
+  }
+  void end_step() noexcept {
+    std::uint64_t const placed = seen_.placed - placed_before_;
+    if (misses_ > placed || placed == 0) departed_ += most_departed / few_departed;
+    else if (misses_ == 0) departed_ = 0;
+    else departed_ = misses_ == misses_before_ ? departed_ + 1 : 0;
+    misses_before_ = misses_;
+    misses_ = 0;
+    placed_before_ = seen_.placed;
+    looked_at_ = 0;
+    if (++steps_followed_ == trusted_after) tracks_[index_of(now_->served().on())].left_early = 0;
+    if (watching_ && trusted()) watching_ = false;
+  }
+
+  [[nodiscard, gnu::cold]] address missed(request const& r, stream_index user, bytes n, verdict why) noexcept {
+    placeless_ = false;
+    if (departed_ >= most_departed) {
+      make_anew(user);
+      return {};
+    }
+    if (why == verdict::unplanned) return unplanned(r, user, n);
+    if (why == verdict::displaced) {
+      ++seen_.displaced;
+      ++misses_;
+    } else if (find_again(user, n)) {
+      verdict again{};
+      address const at = now_->served().serve(r, user, n, again);
+      if (at != address{}) return placed(at, user, n);
+      if (again == verdict::unplanned) return unplanned(r, user, n);
+      ++misses_;
+    } else {
+      ++seen_.astray;
+      ++misses_;
+    }
+    if (misses_ > std::max<std::uint64_t>(tolerated, now_->served().on()->steps().size() / tolerated_share)) {
+      (void)leave(user);
+      return {};
+    }
+    return squeezed(r, user, n);
+  }
+
+  /// A plan from elsewhere comes to the first request that has a place: now it gets its memory, from the device if need
+  /// be.
+  [[nodiscard]] address unplanned(request const& r, stream_index user, bytes n) noexcept {
+    follower<Config>& f = now_->served();
+    plan::step_request const& wanted = f.on()->source().requests[f.cursor() - 1];
+    placeless_ = true;
+    if (now_->memory().held() || wanted.offset == plan::step_request::nowhere ||
+        wanted.death == plan::step_request::stays)
+      return {};
+    std::uint32_t const at = f.cursor() - 1;
+    std::size_t const which = index_of(f.on());
+    placeless_ = false;
+    if (!claim_for_all(user, true) || !go_by(which, at, user)) {
+      (void)leave(user);
+      return {};
+    }
+    verdict why{};
+    address const there = f.serve(r, user, n, why);
+    return there != address{} ? placed(there, user, n) : there;
+  }
+  /// Of the track's last request before the cursor.
+  [[nodiscard]] plan::instant life_of_last() const noexcept {
+    follower<Config> const& f = now_->served();
+    plan::step_request const& q = f.on()->source().requests[f.cursor() - 1];
+    return q.death == plan::step_request::stays ? q.death : q.death - q.birth;
+  }
+  /// Memory for all plans known, and their places in it; it `grows` if need be. Plans' offsets fit any space, but one
+  /// in pieces should be planned for: unless that has come to nothing again and again. On failure nothing is held.
+  [[nodiscard]] bool claim_for_all(stream_index user, bool grows) noexcept {
+    bytes most = 0;
+    for (known const& k : tracks_) most = std::max(most, height_of(k.way->source()));
+    if (most == 0 || !fresh_course()) return false;
+    result<bool> const there = now_->memory().claim(user, most, grows);
+    if (!there || !*there) return false;
+    bool const fits = grows || now_->memory().segments().front().size >= most || moved_ >= most_moved;
+    if (fits && place_all(user)) return true;
+    now_->memory().let_go(user, p_->space.time().stamp(user));
+    return false;
+  }
+  /// The arena that the plans' places are in, or where that is in other use, another one, or nothing.
+  [[nodiscard]] bool hold_again_for_all(stream_index user) noexcept {
+    using holding = typename arena<Config>::holding;
+    result<holding> const held = now_->memory().hold(user);
+    if (!held) return false;
+    if (*held == holding::all || (*held == holding::part && place_all(user))) return true;
+    if (*held == holding::part) now_->memory().let_go(user, p_->space.time().stamp(user));
+    else if (claim_for_all(user, false)) return true;
+    ++moved_;
+    forget_tracks(user);
+    now_->memory().forget();
+    return false;
+  }
+  /// What a plan's space needs. No plan that is any good is higher than its requests one on another.
+  [[nodiscard]] static bytes height_of(plan::plan const& p) noexcept {
+    bytes high = 0;
+    bytes sum = 0;
+    for (plan::step_request const& r : p.requests) {
+      if (r.offset == plan::step_request::nowhere) continue;
+      high = std::max(high, r.offset + r.size);
+      sum += r.size;
+    }
+    return std::min(high, sum);
+  }
+  /// Precondition: nothing lives in the arena.
+  [[nodiscard]] bool place_all(stream_index user) noexcept {
+    try {
+      std::vector<std::unique_ptr<track>> placed;
+      for (known const& k : tracks_) {
+        placed.push_back(std::make_unique<track>(k.way->source(), now_->memory().segments()));
+      }
+      (void)now_->served().follow(nullptr, 0, user);  // nothing lives in a fresh course
+      for (std::size_t i = 0; i < tracks_.size(); ++i) {
+        tracks_[i].way = std::move(placed[i]);
+        tracks_[i].placed = true;
+      }
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    return true;
+  }
+
+  /// Looks for the last few requests in the plans, once there are enough that none foresaw.
+  [[nodiscard]] bool find_again(stream_index user, bytes n) noexcept {
+    remember(user, n);
+    follower<Config>& f = now_->served();
+    if (std::uint32_t const at = recent_.find_in(*f.on(), f.cursor()); at != track::none) {
+      if (at < f.cursor()) {
+        f.begin_again();
+        end_step();
+      }
+      f.move_to(at);
+      return true;
+    }
+    for (std::size_t i = 0; i < tracks_.size(); ++i) {
+      if (tracks_[i].way.get() == f.on() || !tracks_[i].placed) continue;
+      std::uint32_t const at = recent_.beginning_of(*tracks_[i].way);
+      if (at == track::none) continue;
+      f.begin_again();
+      end_step();
+      return change_to(i, at, user);
+    }
+    return false;
+  }
+  void remember(stream_index user, bytes n) noexcept {
+    follower<Config> const& f = now_->served();
+    if (f.cursor() != remembered_at_) {
+      recent_.follow(*f.on(), f.cursor());  // those before this one were the plan's
+      remembered_at_ = f.cursor();
+    }
+    recent_.push(n, user - 1);
+  }
+
+  /// A request off the plan that is known to be short-lived goes where the plan needs nothing for as long.
+  [[nodiscard]] address squeezed(request const& r, stream_index user, bytes n) noexcept {
+    follower<Config>& f = now_->served();
+    auto const steps = f.on()->steps();
+    if (looked_at_ + steps.size() > most_looked_at) return {};
+    looked_at_ += steps.size();
+    plan::instant const life = usual_life(user, n);
+    if (life == plan::step_request::stays) return {};
+    address const at = f.squeeze(r, user, n, life);
+    if (at == address{}) return {};
+    ++seen_.squeezed;
+    tell(at, user, n);
+    return at;
+  }
+  /// Of the next request of that size and stream in the plan; `stays` where there is none.
+  [[nodiscard]] plan::instant usual_life(stream_index user, bytes n) const noexcept {
+    follower<Config> const& f = now_->served();
+    auto const& all = f.on()->source().requests;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      plan::step_request const& q = all[(i + f.cursor()) % all.size()];
+      if (q.size == n && q.stream + 1 == user && q.death != plan::step_request::stays) return q.death - q.birth;
+    }
+    return plan::step_request::stays;
+  }
+
+  /// Precondition: `user` comes after all that was done in the arena. On failure nothing has changed.
+  [[nodiscard]] bool go_by(std::size_t which, std::uint32_t from, stream_index user) noexcept {
+    if (!now_->served().follow(tracks_[which].way.get(), from, user)) return false;
+    remembered_at_ = track::none;
+    departed_ = 0;
+    return true;
+  }
+  /// From the track now to another one, whose requests know nothing of what this one's did.
+  [[nodiscard]] bool change_to(std::size_t which, std::uint32_t from, stream_index user) noexcept {
+    return now_->come_after_all(user) && go_by(which, from, user);
+  }
+  /// The program goes on regularly, but otherwise than planned.
+  void make_anew(stream_index user) noexcept {
+    track const* const old = now_->served().on();
+    steps_followed_ = trusted_after;  // not for being a part of something larger
+    (void)leave(user);
+    if (now_->served().follow(nullptr, 0, user)) {
+      std::erase_if(tracks_, [old](known const& k) { return k.way.get() == old; });
+    }
+    departed_ = 0;
+  }
+  [[nodiscard]] std::size_t index_of(track const* t) const noexcept {
+    std::size_t i = 0;
+    while (tracks_[i].way.get() != t) ++i;
+    return i;
+  }
+
+  // ---- learning
+
+  /// Whether the plan may be followed without a look at what else repeats: its steps are marked, or have made up most
+  /// of all there was, or have come often.
+  [[nodiscard]] bool trusted() const noexcept {
+    std::uint64_t const covered = static_cast<std::uint64_t>(steps_followed_ + 2) * now_->served().on()->steps().size();
+    return learner_.marked() || steps_followed_ >= trusted_after || 3 * covered >= 2 * learner_.count();
+  }
+  /// Steps may be parts of larger ones, which only their log can tell.
+  void watch() noexcept {
+    asked_ = true;
+    try {
+      (void)learner_.next();
+    } catch (std::bad_alloc const&) {
+    }
+  }
+  [[nodiscard]] address placed(address at, stream_index user, bytes n) noexcept {
+    ++seen_.placed;
+    if (watching_) [[unlikely]]
+      tell(at, user, n);
+    return at;
+  }
+  void tell(address at, stream_index user, bytes n) noexcept {
+    if (std::uint64_t const number = note(user, n); number != 0) now_->served().number(at, number);
+  }
+
+  [[nodiscard]] address learn(request const& r, stream_index user, bytes n) noexcept {
+    if (p_->options.pinned) return {};
+    recent_.push(n, user - 1);
+    std::optional<plan::plan> step;
+    asked_ = true;
+    try {
+      step = learner_.next();
+    } catch (std::bad_alloc const&) {
+    }
+    take_up_job(user);
+    if (step) consider(std::move(*step), user);
+    return begin(r, user, n);
+  }
+
+  /// Has the step planned that has just come to its end, unless it is known.
+  void consider(plan::plan step, stream_index user) noexcept {
+    if (job_ != nullptr || !this->leave_behind(user)) return;
+    if (now_ == nullptr) tracks_.clear();  // they were the course's that was left behind
+    std::uint64_t const shape = plan::contents(step.requests);
+    // What was adopted and never came to be followed is of no use beside plans of the program's own.
+    if (!tracks_.empty() && !tracks_.front().placed) forget_tracks(user);
+    for (known& k : tracks_) {
+      if (plan::contents(k.way->source().requests) != shape) continue;
+      if (k.left_early >= most_left_early) k.left_early = 0;  // it has come often enough since
+      return;
+    }
+    try {
+      bytes const bound = lower_bound(plan::problem_of(step.requests, step.period, 0).of);
+      if (bound == 0 || !survey(user, align_up(bound + slack_of(bound), block_alignment))) return;
+      auto const there = now_->memory().segments();
+      std::vector<plan::segment> const segments(there.begin(), there.end());
+      job_ = std::make_shared<plan::plan_job>(std::move(step), segments);
+      job_for_ = now_->memory().claims();
+      p_->planning.start(job_);
+      take_up_job(user);
+    } catch (std::bad_alloc const&) {
+      job_.reset();
+    }
+  }
+
+  /// Makes sure that the arena, if it can be held, has room for n bytes, or all the room there was: another one makes
+  /// the plans before it useless.
+  [[nodiscard]] bool survey(stream_index user, bytes n) noexcept {
+    if (now_ != nullptr && now_->memory().size() > 0 && now_->memory().wanted() >= n) return true;
+    forget_tracks(user);
+    if (!gathered(user) || !fresh_course()) return false;
+    result<bool> const there = now_->memory().claim(user, n, false);
+    if (!there || !*there) return false;
+    now_->memory().let_go(user, p_->space.time().stamp(user));
+    return true;
+  }
+  /// Precondition: nothing lives on any.
+  void forget_tracks(stream_index user) noexcept {
+    if (now_ != nullptr) (void)now_->served().follow(nullptr, 0, user);
+    tracks_.clear();
+  }
+  [[nodiscard]] bool gathered(stream_index user) noexcept { return return_->gather(user).has_value(); }
+
+  void drop_oldest(stream_index user) noexcept {
+    if (now_->served().on() == tracks_.front().way.get() && !now_->served().follow(nullptr, 0, user)) return;
+    tracks_.erase(tracks_.begin());
+  }
+  void take_up_job(stream_index user) noexcept {
+    if (job_ == nullptr || !job_->done()) return;
+    std::unique_ptr<track> made = job_->take();
+    job_.reset();
+    // Meanwhile its addresses may have become others'.
+    if (made == nullptr || now_ == nullptr || now_->memory().claims() != job_for_) return;
+    try {
+      tracks_.push_back({std::move(made), true, 0});
+    } catch (std::bad_alloc const&) {
+      return;
+    }
+    ++seen_.made;
+    if (tracks_.size() > most_tracks) drop_oldest(user);
+  }
+
+  /// The request, on a plan whose step begins here.
+  [[nodiscard]] address begin(request const& r, stream_index user, bytes n) noexcept {
+    if (tracks_.empty() || (now_ != nullptr && now_->leaving() && !now_->over())) return {};
+    for (std::size_t i = tracks_.size(); i-- > 0;) {
+      std::uint32_t const at = recent_.beginning_of(*tracks_[i].way);
+      if (at == track::none || tracks_[i].left_early >= most_left_early) continue;
+      if (!gathered(user)) return {};
+      if (!tracks_[i].placed) {
+        if (!claim_for_all(user, true)) {
+          forget_tracks(user);
+          return {};
+        }
+      } else if (!hold_again_for_all(user)) {
+        return {};
+      }
+      now_->hold_again();
+      if (!go_by(i, at, user)) {
+        now_->memory().let_go(user, p_->space.time().stamp(user));
+        return {};
+      }
+      following_ = true;
+      steps_followed_ = 0;
+      moved_ = 0;
+      departed_ = 0;
+      misses_ = misses_before_ = 0;
+      looked_at_ = 0;
+      placed_before_ = seen_.placed;
+      watching_ = !trusted();
+      ++seen_.followed;
+      verdict why{};
+      address const there = now_->served().serve(r, user, n, why);
+      return there != address{} ? placed(there, user, n) : there;
+    }
+    return {};
+  }
+
+  returner<Config>* return_;
+  std::vector<known> tracks_;
+  bool following_ = false;
+  bool placeless_ = false;  ///< the last request that was not placed is the track's, which has no place for it
+  std::shared_ptr<plan::plan_job> job_;
+  std::uint64_t job_for_ = 0;  ///< the arena that it plans for, as its `claims`
+  plan::learner learner_;
+  bool asked_ = false;    ///< the learner, about a request that has not been served yet
+  bool watching_ = true;  ///< requests are logged: always but while a plan is followed that is trusted
+  plan::recent_requests recent_;
+  std::uint32_t remembered_at_ = track::none;
+  std::uint64_t misses_ = 0;
+  std::uint64_t misses_before_ = 0;  ///< in the step before
+  std::uint64_t placed_before_ = 0;  ///< `seen_.placed` when the step began
+  std::size_t looked_at_ = 0;
+  int departed_ = 0;  ///< steps on end, see `most_departed`
+  int moved_ = 0;     ///< see `most_moved`
+  int steps_followed_ = 0;
+  plan_stats seen_;
+};
+
+}  // namespace gmlake
