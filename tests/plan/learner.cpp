@@ -15,11 +15,11 @@ namespace {
 class program {
  public:
   learner watched;
-  std::vector<plan::plan> told;
+  std::vector<gmlake::plan::plan> told;
   std::vector<std::uint64_t> told_before;  ///< the request, for each
 
   std::uint64_t allocate(bytes n, std::uint32_t stream = 0) {
-    if (std::optional<plan::plan> step = watched.next()) {
+    if (std::optional<gmlake::plan::plan> step = watched.next()) {
       told.push_back(std::move(*step));
       told_before.push_back(watched.count());
     }
@@ -83,7 +83,7 @@ TEST_SUITE("learner") {
     std::uint64_t const weight = p.allocate(2_MiB);
     p.free(scratch, 4_MiB);
     for (int i = 0; i < 3; ++i) p.marked_step();
-    plan::plan const& before = p.watched.prologue();
+    gmlake::plan::plan const& before = p.watched.prologue();
     REQUIRE(before.requests.size() == 2);
     CHECK_FALSE(before.repeats);
     CHECK(before.requests[0].death == 2);
@@ -101,7 +101,7 @@ TEST_SUITE("learner") {
       kept = p.allocate(3_MiB);
     }
     REQUIRE_FALSE(p.told.empty());
-    plan::plan const& step = p.told.back();
+    gmlake::plan::plan const& step = p.told.back();
     step_request const& last = step.requests.back();
     CHECK(last.size == 3_MiB);
     CHECK(last.death != step_request::stays);

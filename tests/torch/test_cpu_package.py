@@ -22,7 +22,7 @@ LIBRARY = r"""
 #include <stdlib.h>
 #include <string.h>
 static char settings[4096], marks[4096], text[8192];
-static int where, begun;
+static int where, begun, updates;
 int gmlake_abi_version(void) { return ABI; }
 const char* gmlake_configure(const char* t) {
   const char* limit = getenv("GMLAKE_LIMIT");
@@ -40,6 +40,14 @@ const char* gmlake_snapshot(int device) { return device < 3 ? "chunk,0.0,4096,51
 const char* gmlake_trim(int device) { return device < 3 ? NULL : "gmlake: no memory has been allocated on device"; }
 const char* gmlake_set_limit(int device, unsigned long long n) { sprintf(settings, "%d %llu", device, n); return NULL; }
 const char* gmlake_retire_stream(int device, void* s) { sprintf(settings, "%d %p", device, s); return NULL; }
+int gmlake_note_update(void) { ++updates; return 0; }
+const char* gmlake_save_plans(int device, const char* path) {
+  FILE* f = device == 1 ? NULL : fopen(path, "w");
+  if (!f) return "gmlake: there is no plan for device 1 to save";
+  fprintf(f, "plans after %d updates", updates);
+  fclose(f);
+  return NULL;
+}
 int gmlake_placement(int p) { int before = where; where = p; return before; }
 const char* gmlake_record_start(void) { begun = 1; marks[0] = 0; return NULL; }
 const char* gmlake_record_mark(const char* l) { strcat(strcat(strcat(marks, "m,"), l), "\n"); return NULL; }
@@ -71,7 +79,7 @@ void gmlake_torch_release_pool(void) {}
 """
 
 TORCH = """
-import os, types
+import os, sys, types
 __version__ = os.environ.get("FAKE_TORCH", "2.11.0+cu130")
 version = types.SimpleNamespace(cuda=None if "FAKE_CPU" in os.environ else "13.0")
 hooks, current = {}, []
@@ -96,10 +104,16 @@ def change_current_allocator(allocator):
 memory = types.SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator,
                                change_current_allocator=change_current_allocator)
 cuda = types.SimpleNamespace(memory=memory, is_initialized=lambda: True, current_device=lambda: 2)
+compiler = types.SimpleNamespace(is_compiling=lambda: "FAKE_COMPILING" in os.environ)
+
+optimizer, after_updates = types.ModuleType("torch.optim.optimizer"), []
+if "FAKE_OLD" not in os.environ:
+    optimizer.register_optimizer_step_post_hook = after_updates.append
+sys.modules["torch.optim"], sys.modules["torch.optim.optimizer"] = types.ModuleType("torch.optim"), optimizer
 """
 
 
-def compiled(to, abi=1):
+def compiled(to, abi=2):
     source = to.with_suffix(".c")
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-DABI={abi}", str(source), "-o", str(to)], check=True)
@@ -221,9 +235,9 @@ def test_a_full_library_that_cannot_be_loaded_gives_way_to_the_plain_one_and_say
 
 
 def test_a_library_of_another_interface_is_refused(place):
-    compiled(place.lib / "libgmlake_torch_full.so", abi=2)
+    compiled(place.lib / "libgmlake_torch_full.so", abi=1)
     done = place.python("-c", "import gmlake; gmlake.enable(level='full')", expect=1)
-    assert "interface 2 and this package 1" in done.stderr
+    assert "interface 1 and this package 2" in done.stderr
 
 
 def test_without_a_library_the_error_names_the_place(place):
@@ -286,7 +300,7 @@ def test_the_level_comes_from_the_environment_where_none_is_asked_for(place):
 
 def test_figures_are_of_the_current_device_or_the_one_that_is_named(place):
     program = ENABLED + "print(gmlake.stats(), gmlake.stats('cuda:1')['live'], gmlake.stats(7), gmlake.snapshot(7))"
-    expected = "{'requested': 5, 'live': 8} 8 {} {'chunks': [], 'blocks': [], 'stitches': []}"
+    expected = "{'requested': 5, 'live': 8} 8 {} {'chunks': [], 'blocks': [], 'stitches': [], 'planned': []}"
     assert place.says(program) == expected
 
 
@@ -307,6 +321,24 @@ def test_a_limit_is_bytes_or_a_text_on_the_current_device(place, size, expected)
 @pytest.mark.parametrize("size", ["'many'", "'3 parsecs'", "0", "-1", "True", "None", "'0GiB'"])
 def test_a_limit_that_is_no_size_is_an_error(place, size):
     assert "no size" in place.python("-c", ENABLED + f"gmlake.set_limit({size})", expect=1).stderr
+
+
+def test_plans_are_saved_where_there_are_any(place, tmp_path):
+    path = tmp_path / "run.plan"
+    place.python("-c", ENABLED + f"gmlake.save_plans({str(path)!r}, device=0)")
+    assert path.read_text() == "plans after 0 updates"
+    said = place.python("-c", ENABLED + f"gmlake.save_plans({str(path)!r}, device=1)", expect=1).stderr
+    assert "gmlake: there is no plan for device 1" in said
+
+
+@pytest.mark.parametrize(
+    ("environment", "updates"), [({}, 3), ({"FAKE_COMPILING": "1"}, 0), ({"FAKE_OLD": "1"}, 0)], ids=str
+)
+def test_the_library_is_told_of_each_optimizers_updates(place, tmp_path, environment, updates):
+    path = tmp_path / "run.plan"
+    told = "import torch\nfor hook in 3 * torch.after_updates: hook(None, (), {})\n"
+    place.python("-c", ENABLED + told + f"gmlake.save_plans({str(path)!r}, device=0)", **environment)
+    assert path.read_text() == f"plans after {updates} updates"
 
 
 def test_placements_nest_and_end(place):

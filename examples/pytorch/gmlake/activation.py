@@ -86,9 +86,14 @@ def check_settings() -> None:
 
 
 def _note_updates(library: Library) -> None:
-    """Lets the pools know of each optimizer's updates, by which they tell a training step from a loop within it."""
+    """Lets the pools know of each optimizer's updates, by which they tell a training step from a loop within it. An
+    older PyTorch has no such hook: then steps are planned once they have come more often."""
     import torch
-    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    try:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+    except ImportError:
+        return
 
     def updated(*_: object) -> None:
         # Traced, it must leave no trace: a compiled optimizer is to stay in one piece.
