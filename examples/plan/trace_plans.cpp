@@ -43,9 +43,11 @@ std::vector<named_phase> phases_in(plan::lifetimes const& run, stretch const& s)
 class planning {
  public:
   planning(std::string const& name, trace::trace const& t, trace_request const& r)
-      : name_(&name), request_(&r), run_(trace::lifetimes_of(t)) {
-    steps_ = r.marks ? marked_steps(run_) : std::vector<stretch>{};
-    found_ = steps_.empty();
+      : name_(&name),
+        request_(&r),
+        run_(trace::lifetimes_of(t)),
+        steps_(r.marks ? marked_steps(run_) : std::vector<stretch>{}),
+        found_(steps_.empty()) {
     if (found_) steps_ = found_steps(run_);
   }
 

@@ -40,9 +40,9 @@ struct timed_planning {
   static constexpr bool enabled = true;
   std::chrono::nanoseconds* spent = nullptr;  ///< outlives the pool
 
-  void start(std::shared_ptr<plan::plan_job> job) noexcept {
+  void start(std::shared_ptr<plan::plan_job> const& job) const noexcept {
     auto const begin = std::chrono::steady_clock::now();
-    plan::plan_at_once{}.start(std::move(job));
+    plan::plan_at_once{}.start(job);
     if (spent != nullptr) *spent += std::chrono::steady_clock::now() - begin;
   }
 };

@@ -59,7 +59,7 @@ class exact_fit {
     for (std::uint32_t i = 0; i < n; ++i) {
       exact_model::item const& x = m[order_[i]];
       // An alignment above the capacity leaves the offset 0 alone, as any power of two above it does.
-      buffers_.push_back({x, std::min(x.alignment, std::bit_ceil(capacity + 1)), none});
+      buffers_.emplace_back(x, std::min(x.alignment, std::bit_ceil(capacity + 1)), none);
       neighbours_from_.push_back(neighbours_.size());
       for (std::uint32_t const j : m.conflicts(order_[i])) {
         neighbours_.push_back(place[j]);

@@ -80,6 +80,7 @@ class lifetime_sweep {
     std::map<std::uint32_t, std::vector<std::uint32_t>> streams;
     for (std::uint32_t const i : of) streams[p.buffers[i].stream].push_back(i);
     std::vector<std::vector<std::uint32_t>> all;
+    all.reserve(streams.size());
     for (auto& [stream, indices] : streams) all.push_back(std::move(indices));
     return all;
   }

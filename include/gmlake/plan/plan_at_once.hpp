@@ -8,7 +8,7 @@ namespace gmlake::plan {
 
 struct plan_at_once {
   static constexpr bool enabled = true;
-  void start(std::shared_ptr<plan_job> job) noexcept { job->run(); }
+  void start(std::shared_ptr<plan_job> const& job) noexcept { job->run(); }
 };
 static_assert(PlanningPolicy<plan_at_once>);
 

@@ -13,7 +13,7 @@ namespace gmlake::plan {
 
 struct plan_in_background {
   static constexpr bool enabled = true;
-  void start(std::shared_ptr<plan_job> job) noexcept {
+  void start(std::shared_ptr<plan_job> const& job) noexcept {
     try {
       std::thread([job] { job->run(); }).detach();
     } catch (std::system_error const&) {

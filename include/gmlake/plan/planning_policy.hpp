@@ -23,7 +23,7 @@ concept PlanningPolicy = std::movable<P> && requires(P& p, std::shared_ptr<plan_
 /// The pool knows no plans.
 struct no_plans {
   static constexpr bool enabled = false;
-  void start(std::shared_ptr<plan_job>) noexcept {}
+  void start(std::shared_ptr<plan_job> const&) noexcept {}
 };
 static_assert(PlanningPolicy<no_plans>);
 

@@ -91,9 +91,9 @@ class track {
 
   /// The request with which such a run ends: the first from `from` on, else the first of all, else `none`.
   [[nodiscard]] std::uint32_t find(std::uint64_t hash_of_run, std::uint32_t from) const noexcept {
-    auto const at = std::ranges::lower_bound(runs_, run_end{hash_of_run, from});
+    auto const at = std::lower_bound(runs_.begin(), runs_.end(), run_end{hash_of_run, from});
     if (at != runs_.end() && at->hash == hash_of_run) return at->request;
-    auto const first = std::ranges::lower_bound(runs_, run_end{hash_of_run, 0});
+    auto const first = std::lower_bound(runs_.begin(), runs_.end(), run_end{hash_of_run, 0});
     return first != runs_.end() && first->hash == hash_of_run ? first->request : none;
   }
 
@@ -105,7 +105,9 @@ class track {
   struct run_end {
     std::uint64_t hash = 0;
     std::uint32_t request = 0;
-    [[nodiscard]] auto operator<=>(run_end const&) const noexcept = default;
+    [[nodiscard]] bool operator<(run_end const& o) const noexcept {
+      return hash != o.hash ? hash < o.hash : request < o.request;
+    }
   };
 
   [[nodiscard]] static address place(step_request const& r, std::span<segment const> segments) noexcept {
@@ -205,7 +207,7 @@ class track {
       shift(i);
       if (i + before + 1 >= run) runs_.push_back({hash(keys), static_cast<std::uint32_t>(i)});
     }
-    std::ranges::sort(runs_);
+    std::sort(runs_.begin(), runs_.end());
   }
 
   plan plan_;
