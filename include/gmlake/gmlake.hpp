@@ -39,6 +39,7 @@
 #include "gmlake/observe/lifetime_log.hpp"
 #include "gmlake/observe/no_observer.hpp"
 #include "gmlake/observe/observer.hpp"
+#include "gmlake/observe/plan_stats.hpp"
 #include "gmlake/observe/snapshot.hpp"
 #include "gmlake/observe/stats.hpp"
 #include "gmlake/plan/best_fit_decreasing.hpp"

@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <memory>
-#include <new>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -256,7 +256,7 @@ template <PhysicalBackend Backend, StreamPolicy Streams>
   using planning = typename config::template with_planning<plan::plan_in_background>;
   auto made = make(std::type_identity<planning>{});
   made->expect_updates();
-  if (!made->adopt(with.known)) throw std::bad_alloc();  // the plans are well-formed: see plan_file.hpp
+  if (!made->adopt(with.known)) throw std::runtime_error("gmlake: the plans given can't be taken");
   return made;
 }
 
