@@ -10,9 +10,9 @@ foreach(flag IN ITEMS -Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${GMLAKE_WERR
 endforeach()
 
 # GCC 12 and 13 take the inlined parts of their own std::string and std::vector for overflows (bugs 105329, 105651 and
-# their like).
+# their like), and an empty std::optional's value for one that is used (80635).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
-  foreach(flag IN ITEMS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
+  foreach(flag IN ITEMS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
   endforeach()
 endif()

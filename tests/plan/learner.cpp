@@ -1,5 +1,6 @@
 #include "gmlake/plan/learner.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -118,10 +119,52 @@ TEST_SUITE("learner") {
     CHECK_FALSE(p.told.empty());
   }
 
-  TEST_CASE("steps that never come twice on end are worth none") {
+  TEST_CASE("steps that never come again are worth none") {
     program p;
-    for (bytes i = 0; i < 60; ++i) p.marked_step(1 + i % 7);
+    for (bytes i = 0; i < 60; ++i) p.marked_step(1 + i);
     CHECK(p.told.empty());
+  }
+
+  TEST_CASE("a program that chooses among a few shapes has each planned, though none comes twice on end") {
+    program p;
+    for (bytes i = 0; i < 40; ++i) p.marked_step(1 + i % 5);
+    REQUIRE_FALSE(p.told.empty());
+    for (bytes shape = 1; shape <= 5; ++shape) {
+      CHECK(std::ranges::any_of(
+          p.told, [=](gmlake::plan::plan const& step) { return step.requests.front().size == shape * 512; }));
+    }
+    for (gmlake::plan::plan const& step : p.told) {
+      for (step_request const& r : step.requests) CHECK(r.death != step_request::stays);
+    }
+  }
+
+  TEST_CASE("of two equal steps, the later tells how long blocks live") {
+    program p;
+    p.watched.mark_step();
+    p.step();
+    std::uint64_t const kept = p.allocate(3_MiB);  // as gradients that are allocated once
+    for (int i = 0; i < 2; ++i) {
+      p.watched.mark_step();
+      p.step();
+      p.free(p.allocate(3_MiB), 3_MiB);
+    }
+    p.watched.mark_step();
+    p.step();
+    REQUIRE_FALSE(p.told.empty());
+    for (step_request const& r : p.told.front().requests) CHECK(r.death != step_request::stays);
+    p.free(kept, 3_MiB);
+  }
+
+  TEST_CASE("what repeats between updates is part of the step that has one") {
+    program p;
+    for (bytes i = 0; i < 10; ++i) p.allocate(2_MiB + i * 512);
+    p.watched.note_update();
+    for (int i = 0; i < 12; ++i) {
+      for (bytes micro = 0; micro < 3; ++micro) p.step();
+      p.watched.note_update();
+    }
+    REQUIRE_FALSE(p.told.empty());
+    CHECK(p.told.back().requests.size() == 3 * 41);
   }
 
   TEST_CASE("once updates are noted, what repeats without one is no step") {

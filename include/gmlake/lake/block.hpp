@@ -45,7 +45,7 @@ struct block {
   use* recorded = nullptr;   ///< live: other streams' uses, by `record_stream`
   std::uint64_t number = 0;  ///< live: its request's place in the log of steps + 1; 0: none
 
-  set_hook by_size;   ///< for split policies that keep trees
+  set_hook by_size;   ///< free: for split policies that keep trees; taken by an arena: among its pieces
   list_hook in_list;  ///< for split policies that keep lists
   list_hook by_age;   ///< free and waiting: in order of stamps
 

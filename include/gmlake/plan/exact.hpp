@@ -188,8 +188,8 @@ class exact_search {
 
     /// The best height in units.
     [[nodiscard]] std::optional<bytes> best() const {
-      if (!best_) return std::nullopt;
-      return best_->height / search_->model_->unit();
+      if (!found_) return std::nullopt;
+      return result_.best.height / search_->model_->unit();
     }
 
     [[nodiscard]] bool out_of_limits() const {
@@ -210,10 +210,12 @@ class exact_search {
         result_.nodes += f.nodes() - before;
       }
       if (outcome != fit_outcome::fits) return outcome;
-      best_.emplace();
-      for (std::uint32_t const offset : f.offsets()) best_->offsets.push_back(offset * m.unit());
+      solution& best = result_.best;
+      best = {};
+      found_ = true;
+      for (std::uint32_t const offset : f.offsets()) best.offsets.push_back(offset * m.unit());
       for (std::size_t i = 0; i < p.buffers.size(); ++i) {
-        best_->height = std::max(best_->height, best_->offsets[i] + p.buffers[i].size);
+        best.height = std::max(best.height, best.offsets[i] + p.buffers[i].size);
       }
       return outcome;
     }
@@ -222,7 +224,6 @@ class exact_search {
     [[nodiscard]] exact_result finish(exact_outcome outcome, bytes bound) {
       result_.outcome = outcome;
       result_.bound = bound * search_->model_->unit();
-      if (best_) result_.best = std::move(*best_);
       result_.proven = outcome == exact_outcome::infeasible ||
                        (outcome == exact_outcome::found && result_.best.height <= result_.bound);
       return std::move(result_);
@@ -233,8 +234,8 @@ class exact_search {
     std::chrono::steady_clock::time_point started_;
     std::uint64_t nodes_a_look_;
     exact_memory memory_;
-    std::optional<solution> best_;
     exact_result result_;
+    bool found_ = false;  ///< result_.best is a solution
   };
 
   problem const* problem_;

@@ -3,8 +3,9 @@
 /// repeating. Pure: it neither plans nor places.
 ///
 /// A step is believed to come again when it has come twice on end; in a program whose steps keep changing, when it has
-/// come more often. Without marks it must make up a good part of what is known, too, since small loops within a larger
-/// step repeat as well.
+/// come more often, or when all that it does is to choose among a few. Without marks it must make up a good part of
+/// what is known, too, since small loops within a larger step repeat as well: such parts are put together where they
+/// are seen to make up a step, or where updates tell.
 
 #include <algorithm>
 #include <array>
@@ -12,9 +13,11 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "gmlake/plan/period_finder.hpp"
 #include "gmlake/plan/plan.hpp"
+#include "gmlake/plan/step_history.hpp"
 #include "gmlake/plan/step_log.hpp"
 
 namespace gmlake::plan {
@@ -44,15 +47,17 @@ class learner {
   /// To be asked before each request is logged: the step that ends here, not placed yet, if it is worth a plan. Throws
   /// `std::bad_alloc`.
   [[nodiscard]] std::optional<plan> next() {
-    std::optional<found_step> const found = finder_.next(log_);
+    std::optional<found_step> found = finder_.next(log_);
+    if (found) found = whole(*found);
     if (!found || !likely(*found)) return std::nullopt;
     auto const refused = std::ranges::find(refused_, found->fingerprint, &refusal::fingerprint);
-    if (refused != refused_.end() && alike_ < refused->needed) return std::nullopt;
-    // What lives on into the next step has been freed by now if it was born in the step before, which was the same.
+    if (refused != refused_.end() && std::max<std::uint64_t>(alike_, steps_.occurrences()) < refused->needed) {
+      return std::nullopt;
+    }
     std::uint64_t const length = found->last - found->first;
     std::uint64_t const first = follows_itself(*found) ? found->first - length : found->first;
     if (log_.first() == 0 && first > 0) keep_prologue(first);
-    return plan{.requests = log_.step(first, first + length), .period = log_.period(first, first + length)};
+    return as_plan(*found);
   }
 
   /// What the program did before its steps, not placed; without requests where that is not known.
@@ -72,6 +77,7 @@ class learner {
   void restart(bytes live) noexcept {
     log_.clear(live);
     finder_.clear();
+    part_of_.reset();
     if (marked_) finder_.mark_step();
   }
 
@@ -88,20 +94,71 @@ class learner {
   /// only after so many alike.
   static constexpr int most_changes = 2;
   static constexpr std::uint64_t often_enough = 4;
+  /// A program chooses among few shapes if so many of so many steps had come before.
+  static constexpr std::size_t recent_steps = 16;
+  static constexpr std::size_t most_recurrent = 12;
 
   [[nodiscard]] bool follows_itself(found_step const& s) const noexcept {
     std::uint64_t const length = s.last - s.first;
     return s.first - log_.first() >= length && log_.fingerprint(s.first - length, s.first) == s.fingerprint;
   }
 
+  /// The step that ends with `s`: that, or what it is the last part of. None where it is another part.
+  [[nodiscard]] std::optional<found_step> whole(found_step const& s) noexcept {
+    if (!marked_ && last_update_ != 0) {
+      bool const goes_on = part_of_ && part_of_->last == s.first;
+      std::uint64_t const first = goes_on ? part_of_->first : s.first;
+      bool const ends = last_update_ > s.first + 1;  // where it began, the one before had it
+      part_of_ = ends ? std::nullopt : std::optional(found_step{first, s.last, 0, false});
+      if (!ends) return std::nullopt;
+      found_step all = s;
+      if (first != s.first) all = {first, s.last, log_.fingerprint(first, s.last), false};
+      all.again = all.again || follows_itself(all);
+      steps_.push(all);
+      return all;
+    }
+    steps_.push(s);
+    std::size_t const parts = marked_ ? 0 : steps_.parts();
+    if (parts == 0) return s;
+    std::uint64_t const first = steps_.at(parts - 1).first;
+    return found_step{first, s.last, log_.fingerprint(first, s.last), true};
+  }
+
+  /// With what lives on into the next step as long as it did the last time.
+  [[nodiscard]] plan as_plan(found_step const& s) const {
+    plan step{.requests = log_.step(s.first, s.last), .period = log_.period(s.first, s.last)};
+    std::uint64_t const length = s.last - s.first;
+    std::optional<std::uint64_t> before;
+    if (follows_itself(s)) before = s.first - length;
+    else if (steps_.at(0).first == s.first) {
+      if (std::optional<found_step> const e = steps_.earlier(log_.first())) before = e->first;
+    }
+    if (!before) return step;
+    std::vector<step_request> const earlier = log_.step(*before, *before + length);
+    for (std::size_t i = 0; i < length; ++i) {
+      step_request& r = step.requests[i];
+      if (r.death != step_request::stays || earlier[i].death == step_request::stays) continue;
+      r.death = r.birth + (earlier[i].death - earlier[i].birth);
+    }
+    return step;
+  }
+
   [[nodiscard]] bool likely(found_step const& s) noexcept {
     alike_ = s.again ? std::max<std::uint64_t>(alike_ + 1, 2) : 1;
     changes_ = static_cast<std::uint8_t>(changes_ << 1 | (alike_ == 1 ? 1 : 0));
-    if (alike_ < (std::popcount(changes_) <= most_changes ? 2u : often_enough)) return false;
+    bool const regular = alike_ >= (std::popcount(changes_) <= most_changes ? 2u : often_enough);
+    if (!regular && !chosen_among_few()) return false;
     if (last_update_ != 0) return last_update_ > s.first;
     if (expects_updates_ && !marked_) return alike_ >= repeated_often;
     return marked_ || alike_ >= repeated_often ||
            (s.last - s.first) * alike_ >= (log_.end() - log_.first()) / least_share;
+  }
+
+  /// Whether the last steps were of shapes that had come before, this one often enough. Only marks and updates tell
+  /// that they are steps.
+  [[nodiscard]] bool chosen_among_few() const noexcept {
+    return (marked_ || last_update_ != 0) && steps_.occurrences() >= often_enough - 1 &&
+           steps_.recurrences(recent_steps) >= most_recurrent;
   }
 
   void keep_prologue(std::uint64_t end) {
@@ -114,6 +171,8 @@ class learner {
 
   step_log log_;
   period_finder finder_;
+  step_history steps_;
+  std::optional<found_step> part_of_;  ///< what has passed of a step since its last update
   bool marked_ = false;
   bool expects_updates_ = false;
   std::uint64_t last_update_ = 0;     ///< requests logged by then + 1; 0: never

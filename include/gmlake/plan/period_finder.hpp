@@ -28,8 +28,7 @@ struct found_step {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   std::uint64_t fingerprint = 0;
-  bool again = false;     ///< as the step right before, or nearly
-  bool repeated = false;  ///< it came before, or nearly, among the last steps: it is likely to come again
+  bool again = false;  ///< as the step right before, or nearly
 };
 
 class period_finder {
@@ -203,10 +202,8 @@ class period_finder {
   [[nodiscard]] found_step found(step_log const& log, stretch step) noexcept {
     std::uint64_t const fingerprint = log.fingerprint(step.first, step.last);
     bool const again = follows_itself(log, step, fingerprint) || nearly_previous(log, step);
-    bool const seen = again || std::ranges::find(seen_, fingerprint) != seen_.end();
-    seen_[next_seen_++ % seen_.size()] = fingerprint;
     previous_ = step;
-    return {step.first, step.last, fingerprint, again, seen};
+    return {step.first, step.last, fingerprint, again};
   }
 
   /// Whether the requests before the step are the same, though nobody knew then that they were one.
@@ -231,9 +228,7 @@ class period_finder {
   bytes level_slack_ = 0;     ///< by so much ends differ in live bytes
   row row_;                   ///< what may be followed next
 
-  stretch previous_;                      ///< the last step
-  std::array<std::uint64_t, 64> seen_{};  ///< the last steps' fingerprints
-  std::uint64_t next_seen_ = 0;
+  stretch previous_;  ///< the last step
   bool marks_ = false;
   bool marked_ = false;
   bool stopped_ = false;

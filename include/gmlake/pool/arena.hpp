@@ -4,11 +4,17 @@
 /// let go, parts go back as they become idle. Afterwards the view's mapping stays in the stitch cache, so that the next
 /// hold needs no driver call.
 ///
-/// Invariant: each segment's chain holds what is still taken of it, by offset, as `taken` blocks of the lake.
+/// Invariant: each segment's pieces are what is still taken of it, `taken` blocks of the lake in a tree by offset. So
+/// a part goes back in O(log n), however many pieces a segment is in, and nothing is allocated but blocks' nodes.
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "gmlake/core/intrusive.hpp"
 #include "gmlake/plan/track.hpp"
 #include "gmlake/pool/grower.hpp"
 #include "gmlake/pool/stitcher.hpp"
@@ -33,33 +39,43 @@ class arena {
   /// Bytes that are taken from the lake now.
   [[nodiscard]] bytes taken() const noexcept { return taken_; }
   [[nodiscard]] bool held() const noexcept { return taken_ == size_ && size_ > 0; }
+  /// Whether [begin, end) lies in one segment. O(log n) in the segments.
   [[nodiscard]] bool contains(address begin, address end) const noexcept {
-    return std::ranges::any_of(segments_,
-                               [=](plan::segment const& s) { return begin >= s.at && end <= s.at + s.size; });
+    auto const after = segment_above(begin);
+    if (after == by_address_.begin()) return false;
+    plan::segment const& s = segments_[*std::prev(after)];
+    return end <= s.at + s.size;
   }
-  /// Walks the chains: null, or the invariant that is broken.
+  /// Walks the segments and all their pieces: null, or the invariant that is broken.
   [[nodiscard]] char const* find_fault() const noexcept {
+    if (by_address_.size() != segments_.size()) return "an arena's segments are known by address";
+    address low{};
+    for (std::size_t const i : by_address_) {
+      if (segments_[i].at < low) return "an arena's segments are in order and don't overlap";
+      low = segments_[i].at + segments_[i].size;
+    }
     bytes taken = 0;
-    for (std::size_t i = 0; i < chains_.size(); ++i) {
+    for (std::size_t i = 0; i < holdings_.size(); ++i) {
       bytes end = 0;
-      for (block const* b = chains_[i].taken; b != nullptr; b = b->next_taken) {
-        if (b->state != block_state::taken || b->in == nullptr) return "an arena's memory is taken";
-        if (b->requested < end) return "an arena's memory is in order";
-        end = b->requested + b->size;
-        taken += b->size;
+      for (block const& b : holdings_[i].taken) {
+        if (b.state != block_state::taken || b.in == nullptr) return "an arena's memory is taken";
+        if (b.requested < end) return "an arena's memory is in order";
+        end = b.requested + b.size;
+        taken += b.size;
       }
       if (end > segments_[i].size) return "an arena's memory lies in its segments";
     }
     return taken == taken_ ? nullptr : "an arena's memory is counted";
   }
-  /// Whether all of [at, at + n), which lies in a segment, is taken now.
+  /// Whether all of [at, at + n) lies in a segment and is taken now. O(log n) in the pieces, and those it touches.
   [[nodiscard]] bool holds(address at, bytes n) const noexcept {
     if (!contains(at, at + n)) return false;
     std::size_t const i = segment_at(at);
+    pieces const& taken = holdings_[i].taken;
     bytes low = at - segments_[i].at;
     bytes const high = low + n;
-    for (block const* b = chains_[i].taken; b != nullptr && low < high; b = b->next_taken) {
-      if (b->requested <= low && low < b->requested + b->size) low = b->requested + b->size;
+    for (auto b = first_above(taken, low); b != taken.end() && b->requested <= low && low < high; ++b) {
+      low = b->requested + b->size;
     }
     return low >= high;
   }
@@ -72,6 +88,7 @@ class arena {
   [[nodiscard]] result<bool> claim(stream_index user, bytes n, bool grows) noexcept {
     forget();
     wanted_ = n;
+    if (!reserve_segment()) return failure(errc::out_of_host_memory, "plan");
     result<outcome> first = one_run(user, n);
     if (first && first->served == nullptr && grows) {
       result<void> const more =
@@ -81,15 +98,15 @@ class arena {
     }
     if (first && first->served == nullptr && first->shortfall < n) first = one_run(user, n - first->shortfall);
     if (!first) return failure(first.error());
+    if (first->served != nullptr) add(*first->served);
     try {
-      if (first->served != nullptr) add(*first->served);
       if (size_ < n && !grows) add_runs(user, n - size_);
     } catch (std::bad_alloc const&) {
       let_go(user, p_->space.time().stamp(user));
       forget();
       return failure(errc::out_of_host_memory, "plan");
     }
-    set_bounds();
+    order_segments();
     return size_ > 0;
   }
 
@@ -106,6 +123,7 @@ class arena {
       result<bool> const there = take(i, user);
       if (!there) {
         let_go(user, p_->space.time().stamp(user));
+        if (all == holding::part) forget();  // places that the caller is not told of have changed
         return failure(there.error());
       }
       if (*there) {
@@ -116,66 +134,55 @@ class arena {
       give_up(i);
       all = holding::part;
     }
+    if (all == holding::part) order_segments();
     return all;
   }
 
-  /// Gives [at, at + n), which is taken, back to the lake. False for want of host memory: then it stays.
+  /// Gives what is taken of [at, at + n), which lies in a segment, back to the lake. False for want of host memory:
+  /// then the rest stays. O(log n) in the pieces for each that goes.
   [[nodiscard]] bool give_back(address at, bytes n, stream_index on, tick stamp) noexcept {
     std::size_t const i = segment_at(at);
-    plan::segment const& s = segments_[i];
-    bytes const low = at - s.at;
+    holdings& h = holdings_[i];
+    bytes const low = at - segments_[i].at;
     bytes const high = low + n;
-    block** link = &chains_[i].taken;
-    while (*link != nullptr && (*link)->requested + (*link)->size <= low) link = &(*link)->next_taken;
-    while (*link != nullptr && (*link)->requested < high) {
+    for (auto piece = first_above(h.taken, low); piece != h.taken.end() && piece->requested < high;) {
       if (!p_->space.home().reserve_blocks(2)) return false;
-      if ((*link)->requested < low) {
-        split(*link, low - (*link)->requested);
-        link = &(*link)->next_taken;
-      }
-      if ((*link)->requested + (*link)->size > high) split(*link, high - (*link)->requested);
-      block& gone = **link;
-      *link = std::exchange(gone.next_taken, nullptr);
-      taken_ -= gone.size;
-      gone.requested = 0;
-      (void)p_->space.give_back(gone, on, stamp);
+      if (piece->requested < low) (void)split(h, *piece, low - piece->requested);
+      if (piece->requested + piece->size > high) piece = split(h, *piece, high - piece->requested);
+      piece = part_with(h, piece, on, stamp);
     }
-    chains_[i].stamp = std::max(chains_[i].stamp, stamp);
-    if (chains_[i].taken == nullptr) end_view(i, stamp);
+    h.stamp = std::max(h.stamp, stamp);
+    if (h.taken.empty()) end_view(h, stamp);
     return true;
   }
 
   /// Gives back all that is still taken.
   void let_go(stream_index on, tick stamp) noexcept {
-    for (std::size_t i = 0; i < chains_.size(); ++i) {
-      while (block* const b = chains_[i].taken) {
-        chains_[i].taken = std::exchange(b->next_taken, nullptr);
-        taken_ -= b->size;
-        b->requested = 0;
-        (void)p_->space.give_back(*b, on, stamp);
-      }
-      end_view(i, stamp);
+    for (holdings& h : holdings_) {
+      for (auto piece = h.taken.begin(); piece != h.taken.end();) piece = part_with(h, piece, on, stamp);
+      end_view(h, stamp);
     }
   }
 
-  /// A block at `at` as it would be if the lake had served it: on its view, or on the chunks beneath.
+  /// A block at `at`, which lies in a segment, as it would be if the lake had served it: on its view, or on the chunks
+  /// beneath. O(log n) in the pieces, and linear in the chunks from the piece's beginning to the block.
   [[nodiscard]] block as_block(address at, bytes n, bytes requested, stream_index on) const noexcept {
-    chain const& c = chains_[segment_at(at)];
+    std::size_t const i = segment_at(at);
+    holdings const& h = holdings_[i];
     block b;
     b.begin = at;
     b.size = n;
     b.requested = requested;
     b.on = on;
     b.state = block_state::live;
-    if (c.viewed != nullptr) {
-      b.view = c.viewed->view;
+    if (h.viewed != nullptr) {
+      b.view = h.viewed->view;
       return b;
     }
-    for (block const* t = c.taken; t != nullptr; t = t->next_taken) {
-      if (at < t->begin || at >= t->end()) continue;
-      b.first_chunk = t->first_chunk;
-      while (b.first_chunk->end() <= at) b.first_chunk = b.first_chunk->next;
-    }
+    auto const beneath = first_above(h.taken, at - segments_[i].at);
+    if (beneath == h.taken.end() || at < beneath->begin) return b;
+    b.first_chunk = beneath->first_chunk;
+    while (b.first_chunk->end() <= at) b.first_chunk = b.first_chunk->next;
     return b;
   }
 
@@ -183,14 +190,22 @@ class arena {
   void forget() noexcept {
     ++claims_;
     segments_.clear();
-    chains_.clear();
+    holdings_.clear();
+    by_address_.clear();
     size_ = 0;
     low_ = high_ = address{};
   }
 
  private:
-  struct chain {
-    block* taken = nullptr;   ///< of the lake, by offset
+  struct by_offset {
+    [[nodiscard]] bool operator()(block const& a, block const& b) const noexcept { return a.requested < b.requested; }
+    [[nodiscard]] bool operator()(bytes a, block const& b) const noexcept { return a < b.requested; }
+  };
+  /// Split policies use the hook of free blocks only.
+  using pieces = hooked_set<block, &block::by_size, by_offset>;
+  /// What is held of one segment.
+  struct holdings {
+    pieces taken;             ///< blocks of the lake
     block* viewed = nullptr;  ///< the stitch's own block while its view is in use
     tick stamp = 0;           ///< the youngest that some of it went back under
   };
@@ -226,45 +241,52 @@ class arena {
     for (block* const b : runs) {
       if (found >= n + n / 2) break;
       found += b->size;
-      segments_.reserve(segments_.size() + 1);
-      chains_.reserve(chains_.size() + 1);
-      if (!p_->space.home().reserve_blocks(2)) throw std::bad_alloc();
+      if (!reserve_segment() || !p_->space.home().reserve_blocks(2)) throw std::bad_alloc();
       add(p_->space.carve(*b, b->begin, b->size, block_state::taken));
     }
   }
 
-  /// A block that is taken, or a stitch's, becomes the next segment. Should it throw, the memory has gone back.
-  void add(block& b) {
-    bytes const offset = segments_.empty() ? 0 : segments_.back().offset + segments_.back().size + wall;
+  /// Makes the next `add` succeed. False for want of host memory.
+  [[nodiscard]] bool reserve_segment() noexcept {
     try {
-      segments_.push_back({b.begin, b.size, offset});
-      chains_.push_back({});
+      reserve_another(segments_);
+      reserve_another(holdings_);
+      reserve_another(by_address_);
     } catch (std::bad_alloc const&) {
-      if (segments_.size() > chains_.size()) segments_.pop_back();
-      tick const stamp = p_->space.time().stamp(b.on);
-      if (b.view != nullptr) stitch_->end(b, b.on, stamp);
-      else (void)p_->space.give_back(b, b.on, stamp);
-      throw;
+      return false;
     }
-    size_ += b.size;
-    adopt(chains_.back(), b);
+    return true;
+  }
+  template <class T>
+  static void reserve_another(std::vector<T>& v) {
+    if (v.size() == v.capacity()) v.reserve(2 * v.size() + 1);
   }
 
-  void adopt(chain& c, block& b) noexcept {
+  /// A block that is taken, or a stitch's, becomes the next segment. Precondition: reserved.
+  void add(block& b) noexcept {
+    bytes const offset = segments_.empty() ? 0 : segments_.back().offset + segments_.back().size + wall;
+    segments_.push_back({b.begin, b.size, offset});
+    holdings_.emplace_back();
+    by_address_.push_back(by_address_.size());
+    size_ += b.size;
+    adopt(holdings_.back(), b);
+  }
+
+  void adopt(holdings& h, block& b) noexcept {
     b.state = block_state::taken;
     taken_ += b.size;
-    b.requested = 0;
-    if (b.view == nullptr) {
-      c.taken = &b;
-      b.next_taken = nullptr;
-      return;
+    block* next = &b;
+    if (b.view != nullptr) {
+      h.viewed = &b;
+      next = std::exchange(b.next_taken, nullptr);
     }
-    c.viewed = &b;
-    c.taken = std::exchange(b.next_taken, nullptr);
     bytes offset = 0;
-    for (block* t = c.taken; t != nullptr; t = t->next_taken) {
-      t->requested = offset;
-      offset += t->size;
+    while (next != nullptr) {
+      block& piece = *next;
+      next = std::exchange(piece.next_taken, nullptr);
+      piece.requested = offset;
+      offset += piece.size;
+      h.taken.push_back(piece);
     }
   }
 
@@ -278,54 +300,74 @@ class arena {
     }
     if (!b) return failure(b.error());
     if (*b == nullptr) return false;
-    adopt(chains_[i], **b);
+    adopt(holdings_[i], **b);
     return true;
   }
 
-  /// Cuts the first n bytes off the block at `link`, which points to them then.
-  void split(block*& link, bytes n) noexcept {
-    block& rest = *link;
+  /// The first piece that ends above an offset.
+  template <class Pieces>
+  [[nodiscard]] static auto first_above(Pieces& taken, bytes low) noexcept {
+    auto const next = taken.upper_bound(low, by_offset{});
+    if (next == taken.begin()) return next;
+    auto const before = std::prev(next);
+    return before->requested + before->size > low ? before : next;
+  }
+  /// Cuts the first n bytes off a piece, as a piece of their own: which. Precondition: a node reserved.
+  typename pieces::iterator split(holdings& h, block& rest, bytes n) noexcept {
     block& front = p_->space.home().split_front(rest, n);
     front.requested = rest.requested;
-    front.next_taken = &rest;
     rest.requested += n;
-    link = &front;
+    return h.taken.insert_before(pieces::s_iterator_to(rest), front);
+  }
+  /// Gives a piece back to the lake: the one after it.
+  typename pieces::iterator part_with(holdings& h, typename pieces::iterator piece, stream_index on,
+                                      tick stamp) noexcept {
+    block& gone = *piece;
+    auto const next = h.taken.erase(piece);
+    taken_ -= gone.size;
+    (void)p_->space.give_back(gone, on, stamp);
+    return next;
   }
 
-  /// All of it has gone back, the last part under `stamp`; a stream that was retired gives older ones.
   /// The segment is no part of the arena any more. Precondition: nothing of it is taken.
   void give_up(std::size_t i) noexcept {
     size_ -= segments_[i].size;
     segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(i));
-    chains_.erase(chains_.begin() + static_cast<std::ptrdiff_t>(i));
+    holdings_.erase(holdings_.begin() + static_cast<std::ptrdiff_t>(i));
+    by_address_.pop_back();
     ++claims_;
   }
 
-  void end_view(std::size_t i, tick stamp) noexcept {
-    chain& c = chains_[i];
-    if (block* const b = std::exchange(c.viewed, nullptr)) stitch_->end(*b, b->on, std::max(c.stamp, stamp));
-    c.stamp = 0;
+  /// All of it has gone back, the last part under `stamp`; a stream that was retired gives older ones.
+  void end_view(holdings& h, tick stamp) noexcept {
+    if (block* const b = std::exchange(h.viewed, nullptr)) stitch_->end(*b, b->on, std::max(h.stamp, stamp));
+    h.stamp = 0;
   }
 
-  [[nodiscard]] std::size_t segment_at(address at) const noexcept {
-    std::size_t i = 0;
-    while (at < segments_[i].at || at >= segments_[i].at + segments_[i].size) ++i;
-    return i;
+  /// In `by_address_`: the first segment that begins above `at`.
+  [[nodiscard]] auto segment_above(address at) const noexcept {
+    return std::ranges::upper_bound(by_address_, at, {}, [this](std::size_t i) { return segments_[i].at; });
   }
+  /// Precondition: one contains it.
+  [[nodiscard]] std::size_t segment_at(address at) const noexcept { return *std::prev(segment_above(at)); }
 
-  void set_bounds() noexcept {
+  /// Segments have been added or given up: they are found by address again.
+  void order_segments() noexcept {
+    std::iota(by_address_.begin(), by_address_.end(), std::size_t{0});
+    std::ranges::sort(by_address_, {}, [this](std::size_t i) { return segments_[i].at; });
     low_ = high_ = address{};
-    for (plan::segment const& s : segments_) {
-      if (low_ == address{} || s.at < low_) low_ = s.at;
-      high_ = std::max(high_, s.at + s.size);
-    }
+    if (segments_.empty()) return;
+    plan::segment const& last = segments_[by_address_.back()];
+    low_ = segments_[by_address_.front()].at;
+    high_ = last.at + last.size;
   }
 
   parts* p_;
   stitcher<Config>* stitch_;
   grower<Config>* grow_;
   std::vector<plan::segment> segments_;
-  std::vector<chain> chains_;
+  std::vector<holdings> holdings_;       ///< by segment
+  std::vector<std::size_t> by_address_;  ///< the segments
   std::uint64_t claims_ = 0;
   bytes size_ = 0;
   bytes taken_ = 0;

@@ -31,7 +31,7 @@ class course {
 
   /// From now on memory only goes back. Blocks stay where they are.
   void leave(stream_index user) noexcept {
-    leaving_ = true;
+    leaving_ = idle_ = true;
     settle(user);
   }
   /// It may be held again. Precondition: it is over.
@@ -41,8 +41,8 @@ class course {
   [[nodiscard]] bool take_back(address at, stream const* after, stream_index after_lane, freed& gone) noexcept {
     if (served_.live() == 0 || !served_.take_back(at, after, after_lane, gone)) return false;
     if (leaving_) [[unlikely]] {
-      if (gone.at_once) (void)memory_.give_back(gone.at, gone.size, gone.on, gone.stamp);
-      served_.tend();
+      if (gone.at_once && memory_.give_back(gone.at, gone.size, gone.on, gone.stamp)) served_.forget_freed(gone.at);
+      else idle_ = true;
       if (served_.live() == 0) finish(gone.on);
       check_over();
     }
@@ -50,12 +50,13 @@ class course {
   }
 
   /// On leaving: `user` waits for what streams still do in the arena, so that all that is idle can go back. A stream
-  /// that can't be made to wait now leaves it for another time.
+  /// that can't be made to wait now leaves it for another time. O(n log n) in the blocks; constant where none of it is
+  /// idle.
   void settle(stream_index user) noexcept {
-    if (!leaving_ || memory_.taken() == 0) return;
+    if (!leaving_ || !idle_ || memory_.taken() == 0) return;
     std::optional<tick> const stamp = come_after_all(user);
     if (!stamp) return;
-    give_back_idle(user, *stamp);
+    idle_ = !give_back_idle(user, *stamp);
     if (served_.live() == 0) memory_.let_go(user, *stamp);
     check_over();
   }
@@ -76,6 +77,11 @@ class course {
     if (!leaving_ && served_.on() != nullptr && memory_.taken() != 0 && !memory_.held()) {
       return "an arena is held while it is followed";
     }
+    if (leaving_ && !idle_) {
+      bytes live = 0;
+      served_.each_live([&live](address, bytes n, bytes, stream_index) { live += n; });
+      if (memory_.taken() != live) return "an arena that is left keeps only what is live";
+    }
     try {
       return served_.find_fault();
     } catch (std::bad_alloc const&) {
@@ -84,16 +90,20 @@ class course {
   }
 
  private:
-  void give_back_idle(stream_index user, tick stamp) noexcept {
+  /// False for want of host memory: then some of it stays.
+  [[nodiscard]] bool give_back_idle(stream_index user, tick stamp) noexcept {
+    bool all = true;
     try {
       std::vector<address_run> const used = served_.used();
       for (plan::segment const& s : memory_.segments()) {
-        each_gap(used, s.at, s.at + s.size,
-                 [&](address begin, address end) { (void)memory_.give_back(begin, end - begin, user, stamp); });
+        each_gap(used, s.at, s.at + s.size, [&](address begin, address end) {
+          if (!memory_.give_back(begin, end - begin, user, stamp)) all = false;
+        });
       }
     } catch (std::bad_alloc const&) {
-      // It goes back with the last block.
+      return false;
     }
+    return all;
   }
 
   /// Once it is over, the lake has what was freed, and its stamps.
@@ -111,6 +121,7 @@ class course {
   arena<Config> memory_;
   follower<Config> served_;
   bool leaving_ = false;
+  bool idle_ = false;  ///< leaving: some of what is taken may be in no use
 };
 
 }  // namespace gmlake

@@ -183,6 +183,10 @@ class follower {
     });
   }
 
+  /// The memory of the block at `at`, which was freed, is no more the arena's: who has it now has its stamp.
+  void forget_freed(address at) noexcept {
+    if (stray* const s = strays_.find(at); s != nullptr && !s->live) strays_.erase(*s);
+  }
   /// Precondition: none lives, and the arena's memory is not held.
   void forget_strays() noexcept { strays_.clear(); }
 

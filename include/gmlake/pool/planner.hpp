@@ -25,25 +25,40 @@
 #include "gmlake/plan/plan_job.hpp"
 #include "gmlake/plan/plan_rules.hpp"
 #include "gmlake/plan/recent_requests.hpp"
-#include "gmlake/pool/courses.hpp"
+#include "gmlake/pool/known_plans.hpp"
 #include "gmlake/pool/planner_of.hpp"
-#include "gmlake/pool/returner.hpp"
 
 namespace gmlake {
 
 template <PoolConfig Config>
-class planner : public courses<Config> {
-  using courses<Config>::p_;
-  using courses<Config>::now_;
-  using courses<Config>::fresh_course;
+class planner : public known_plans<Config> {
+  using base = known_plans<Config>;
+  using base::adopted_;
+  using base::beginning;
+  using base::claim;
+  using base::drop;
+  using base::find;
+  using base::forget_tracks;
+  using base::fresh_course;
+  using base::gathered;
+  using base::height_of;
+  using base::hold_again_for_all;
+  using base::index_of;
+  using base::let_go;
+  using base::most_left_early;
+  using base::moved_;
+  using base::now_;
+  using base::p_;
+  using base::survey;
+  using base::tracks_;
+  using typename base::known;
 
  public:
   using parts = pool_parts<Config>;
   using track = plan::track;
   using verdict = typename follower<Config>::verdict;
 
-  planner(parts& p, stitcher<Config>& s, grower<Config>& g, returner<Config>& r) noexcept
-      : courses<Config>(p, s, g), return_(&r) {}
+  planner(parts& p, stitcher<Config>& s, grower<Config>& g, returner<Config>& r) noexcept : base(p, s, g, r) {}
 
   [[nodiscard]] plan_stats const& seen() const noexcept { return seen_; }
 
@@ -52,14 +67,13 @@ class planner : public courses<Config> {
   /// A place on a plan for n bytes as placed; `address{}`: the engine's turn.
   [[nodiscard]] address serve(request const& r, stream_index user, bytes n) noexcept {
     if (!following_) return learn(r, user, n);
-    follower<Config>& f = now_->served();
-    if (f.at_end()) next_step(user);
+    if (begins_ || now_->served().at_end()) next_step(user);
     if (watching_) [[unlikely]]
       watch();
     if (!following_) [[unlikely]]
       return {};
     verdict why{};
-    address const at = f.serve(r, user, n, why);
+    address const at = now_->served().serve(r, user, n, why);
     return at != address{} ? placed(at, user, n) : missed(r, user, n, why);
   }
 
@@ -108,9 +122,10 @@ class planner : public courses<Config> {
     if (!following_) return false;
     ++seen_.left;
     following_ = false;
-    known& k = tracks_[index_of(now_->served().on())];
-    if (steps_followed_ < trusted_after && ++k.left_early == most_left_early) {
-      learner_.refuse(plan::fingerprint(k.way->source().requests));
+    // None is followed where host memory ran out on the way from one to the next.
+    if (track const* const left = now_->served().on(); left != nullptr && left_too_early()) {
+      known& k = tracks_[index_of(left)];
+      if (++k.left_early == most_left_early) learner_.refuse(plan::fingerprint(k.way->source().requests));
     }
     if (!std::exchange(watching_, true)) learner_.restart(p_->space.home().reserved());
     recent_.clear();
@@ -122,10 +137,9 @@ class planner : public courses<Config> {
   /// A step begins with the next request. Once told, the planner looks for no other signs.
   void mark_step() noexcept {
     learner_.mark_step();
-    if (!following_ || !now_->served().on()->source().repeats) return;
-    if (now_->served().cursor() == 0 && misses_ == 0) return;  // it begins here anyway
-    now_->served().begin_again();
-    end_step();
+    if (!following_) begins_ = true;
+    else if (!now_->served().on()->source().repeats) return;
+    else begins_ = now_->served().cursor() != 0 || misses_ != 0;  // else it begins here anyway
   }
 
   /// See the learner's.
@@ -147,6 +161,7 @@ class planner : public courses<Config> {
       }
       if (!fresh_course()) return failure(errc::out_of_host_memory, "adopt");
       tracks_ = std::move(adopted);
+      adopted_ = true;
     } catch (std::bad_alloc const&) {
       return failure(errc::out_of_host_memory, "adopt");
     }
@@ -175,12 +190,6 @@ class planner : public courses<Config> {
   }
 
  private:
-  struct known {
-    std::unique_ptr<track> way;
-    bool placed = false;  ///< its addresses are those of the course now
-    int left_early = 0;   ///< times in a row
-  };
-  static constexpr std::size_t most_tracks = 8;
   /// A step may depart in so many requests, or one in `tolerated_share` of them, before its plan is given up.
   static constexpr std::uint64_t tolerated = 64;
   static constexpr std::uint64_t tolerated_share = 16;
@@ -188,12 +197,11 @@ class planner : public courses<Config> {
   static constexpr int most_departed = 32;
   /// So many suffice where less is placed than not.
   static constexpr int few_departed = 4;
-  /// So often on end a plan was made and its memory found in other use.
-  static constexpr int most_moved = 3;
-  /// A plan that was followed for so many steps on end is trusted; one given up earlier than that again and again is
-  /// refused from then on: it was a loop within a larger step.
+  /// Of a step's requests, the share without a place that is more than the blocks which live on.
+  static constexpr std::uint64_t placeless_share = 50;
+  /// A plan that was followed for so many steps on end is trusted; one given up too early again and again is refused
+  /// from then on.
   static constexpr int trusted_after = 32;
-  static constexpr int most_left_early = 3;
   /// Looks for a gap cost a pass over the track; steps looked at, in one step of the program.
   static constexpr std::size_t most_looked_at = std::size_t{1} << 18;
   /// A little more than the lower bound, so that a good packing fits.
@@ -202,26 +210,57 @@ class planner : public courses<Config> {
   // ---- following
 
   void next_step(stream_index user) noexcept {
+    begins_ = false;
     follower<Config>& f = now_->served();
     bool const again = f.on()->source().repeats;
     f.begin_again();
     end_step();
-    if (again) return;
+    if (again) {
+      std::size_t const likely = find(tracks_[index_of(f.on())].next);
+      if (likely < tracks_.size() && tracks_[likely].way.get() != f.on() && tracks_[likely].placed) {
+        (void)change_to(likely, 0, user);
+      }
+      return;
+    }
     std::size_t next = 0;
     while (next < tracks_.size() && !tracks_[next].way->source().repeats) ++next;
-    if (next == tracks_.size() || !change_to(next, 0, user)) (void)leave(user);
+    if (next == tracks_.size() || !(tracks_[next].placed || let_go(user)) || !change_to(next, 0, user)) {
+      (void)leave(user);
+    }
   }
   void end_step() noexcept {
     std::uint64_t const placed = seen_.placed - placed_before_;
-    if (misses_ > placed || placed == 0) departed_ += most_departed / few_departed;
+    bool const kept = few_departed * misses_ <= placed && placed > 0;
+    if (!kept) departed_ += most_departed / few_departed;
     else if (misses_ == 0) departed_ = 0;
     else departed_ = misses_ == misses_before_ ? departed_ + 1 : 0;
     misses_before_ = misses_;
     misses_ = 0;
+    count_placeless(kept);
     placed_before_ = seen_.placed;
     looked_at_ = 0;
-    if (++steps_followed_ == trusted_after) tracks_[index_of(now_->served().on())].left_early = 0;
-    if (watching_ && trusted()) watching_ = false;
+    remembered_at_ = track::none;
+    if (kept) ++steps_followed_;
+    track const* const now = now_->served().on();
+    if (std::size_t const before = find(std::exchange(previous_, now)); before < tracks_.size()) {
+      tracks_[before].next = now;
+    }
+    if (kept && !left_too_early()) tracks_[index_of(now_->served().on())].left_early = 0;
+    if (watching_ && kept && trusted()) watching_ = false;
+  }
+
+  /// Lifetimes may have been learnt from a step of the usual sizes that kept some blocks for once: then another plan
+  /// places more. It is made anew for that, at longer and longer intervals, as they may be blocks that live on.
+  void count_placeless(bool kept) noexcept {
+    track const& t = *now_->served().on();
+    bool const many = std::exchange(placeless_count_, 0) * placeless_share > t.steps().size();
+    placeless_steps_ = kept && many ? placeless_steps_ + 1 : 0;
+    std::uint64_t const shape = plan::contents(t.source().requests);
+    if (placeless_steps_ < (shape == remade_ ? remade_after_ : few_departed)) return;
+    remade_after_ = shape == remade_ ? few_departed * remade_after_ : few_departed * few_departed;
+    remade_ = shape;
+    placeless_steps_ = 0;
+    departed_ = most_departed;
   }
 
   [[nodiscard, gnu::cold]] address missed(request const& r, stream_index user, bytes n, verdict why) noexcept {
@@ -248,7 +287,7 @@ class planner : public courses<Config> {
       (void)leave(user);
       return {};
     }
-    return squeezed(r, user, n);
+    return squeezed(r, user, n, why == verdict::displaced ? life_of_last() : usual_life(user, n));
   }
 
   /// A plan from elsewhere comes to the first request that has a place: now it gets its memory, from the device if need
@@ -257,13 +296,14 @@ class planner : public courses<Config> {
     follower<Config>& f = now_->served();
     plan::step_request const& wanted = f.on()->source().requests[f.cursor() - 1];
     placeless_ = true;
+    ++placeless_count_;
     if (now_->memory().held() || wanted.offset == plan::step_request::nowhere ||
         wanted.death == plan::step_request::stays)
       return {};
     std::uint32_t const at = f.cursor() - 1;
     std::size_t const which = index_of(f.on());
     placeless_ = false;
-    if (!claim_for_all(user, true) || !go_by(which, at, user)) {
+    if (!claim(user, height_of(tracks_[which].way->source()), true) || !go_by(which, at, user)) {
       (void)leave(user);
       return {};
     }
@@ -277,79 +317,37 @@ class planner : public courses<Config> {
     plan::step_request const& q = f.on()->source().requests[f.cursor() - 1];
     return q.death == plan::step_request::stays ? q.death : q.death - q.birth;
   }
-  /// Memory for all plans known, and their places in it; it `grows` if need be. Plans' offsets fit any space, but one
-  /// in pieces should be planned for: unless that has come to nothing again and again. On failure nothing is held.
-  [[nodiscard]] bool claim_for_all(stream_index user, bool grows) noexcept {
-    bytes most = 0;
-    for (known const& k : tracks_) most = std::max(most, height_of(k.way->source()));
-    if (most == 0 || !fresh_course()) return false;
-    result<bool> const there = now_->memory().claim(user, most, grows);
-    if (!there || !*there) return false;
-    bool const fits = grows || now_->memory().segments().front().size >= most || moved_ >= most_moved;
-    if (fits && place_all(user)) return true;
-    now_->memory().let_go(user, p_->space.time().stamp(user));
-    return false;
-  }
-  /// The arena that the plans' places are in, or where that is in other use, another one, or nothing.
-  [[nodiscard]] bool hold_again_for_all(stream_index user) noexcept {
-    using holding = typename arena<Config>::holding;
-    result<holding> const held = now_->memory().hold(user);
-    if (!held) return false;
-    if (*held == holding::all || (*held == holding::part && place_all(user))) return true;
-    if (*held == holding::part) now_->memory().let_go(user, p_->space.time().stamp(user));
-    else if (claim_for_all(user, false)) return true;
-    ++moved_;
-    forget_tracks(user);
-    now_->memory().forget();
-    return false;
-  }
-  /// What a plan's space needs. No plan that is any good is higher than its requests one on another.
-  [[nodiscard]] static bytes height_of(plan::plan const& p) noexcept {
-    bytes high = 0;
-    bytes sum = 0;
-    for (plan::step_request const& r : p.requests) {
-      if (r.offset == plan::step_request::nowhere) continue;
-      high = std::max(high, r.offset + r.size);
-      sum += r.size;
-    }
-    return std::min(high, sum);
-  }
-  /// Precondition: nothing lives in the arena.
-  [[nodiscard]] bool place_all(stream_index user) noexcept {
-    try {
-      std::vector<std::unique_ptr<track>> placed;
-      for (known const& k : tracks_) {
-        placed.push_back(std::make_unique<track>(k.way->source(), now_->memory().segments()));
-      }
-      (void)now_->served().follow(nullptr, 0, user);  // nothing lives in a fresh course
-      for (std::size_t i = 0; i < tracks_.size(); ++i) {
-        tracks_[i].way = std::move(placed[i]);
-        tracks_[i].placed = true;
-      }
-    } catch (std::bad_alloc const&) {
-      return false;
-    }
-    return true;
-  }
 
-  /// Looks for the last few requests in the plans, once there are enough that none foresaw.
+  /// Looks for the last few requests in the plans: close by, where a step of another begins, and once there are enough
+  /// that none foresaw, anywhere. Requests repeat within a step, so what is far is not to be believed too soon.
   [[nodiscard]] bool find_again(stream_index user, bytes n) noexcept {
     remember(user, n);
     follower<Config>& f = now_->served();
-    if (std::uint32_t const at = recent_.find_in(*f.on(), f.cursor()); at != track::none) {
-      if (at < f.cursor()) {
-        f.begin_again();
-        end_step();
-      }
-      f.move_to(at);
-      return true;
+    if (begins_another(user)) return true;
+    std::uint32_t at = recent_.realigned(*f.on(), f.cursor(), off_);
+    if (at == track::none && off_ >= track::run) at = recent_.beginning_of(*f.on());
+    if (at == track::none && off_ >= track::run) at = recent_.find_in(*f.on(), f.cursor());
+    if (at == track::none) return false;
+    if (at < f.cursor()) {
+      f.begin_again();
+      end_step();
+    }
+    f.move_to(at);
+    return true;
+  }
+  [[nodiscard]] bool begins_another(stream_index user) noexcept {
+    follower<Config>& f = now_->served();
+    if (f.cursor() == 0 && off_ == 1) {
+      std::size_t const i = beginning(recent_);
+      return i < tracks_.size() && change_to(i, 0, user);
     }
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
       if (tracks_[i].way.get() == f.on() || !tracks_[i].placed) continue;
       std::uint32_t const at = recent_.beginning_of(*tracks_[i].way);
       if (at == track::none) continue;
+      bool const in_it = f.cursor() <= plan::recent_requests::most;  // the same step, of another shape than thought
       f.begin_again();
-      end_step();
+      if (!in_it) end_step();
       return change_to(i, at, user);
     }
     return false;
@@ -359,17 +357,18 @@ class planner : public courses<Config> {
     if (f.cursor() != remembered_at_) {
       recent_.follow(*f.on(), f.cursor());  // those before this one were the plan's
       remembered_at_ = f.cursor();
+      off_ = 0;
     }
     recent_.push(n, user - 1);
+    ++off_;
   }
 
   /// A request off the plan that is known to be short-lived goes where the plan needs nothing for as long.
-  [[nodiscard]] address squeezed(request const& r, stream_index user, bytes n) noexcept {
+  [[nodiscard]] address squeezed(request const& r, stream_index user, bytes n, plan::instant life) noexcept {
     follower<Config>& f = now_->served();
     auto const steps = f.on()->steps();
     if (looked_at_ + steps.size() > most_looked_at) return {};
     looked_at_ += steps.size();
-    plan::instant const life = usual_life(user, n);
     if (life == plan::step_request::stays) return {};
     address const at = f.squeeze(r, user, n, life);
     if (at == address{}) return {};
@@ -409,11 +408,6 @@ class planner : public courses<Config> {
     }
     departed_ = 0;
   }
-  [[nodiscard]] std::size_t index_of(track const* t) const noexcept {
-    std::size_t i = 0;
-    while (tracks_[i].way.get() != t) ++i;
-    return i;
-  }
 
   // ---- learning
 
@@ -422,6 +416,12 @@ class planner : public courses<Config> {
   [[nodiscard]] bool trusted() const noexcept {
     std::uint64_t const covered = static_cast<std::uint64_t>(steps_followed_ + 2) * now_->served().on()->steps().size();
     return learner_.marked() || steps_followed_ >= trusted_after || 3 * covered >= 2 * learner_.count();
+  }
+  /// A plan that is left now was of no use: not one step kept to it, or it was a loop's within a larger step, as far as
+  /// is known.
+  [[nodiscard]] bool left_too_early() const noexcept {
+    if (learner_.marked() || !watching_) return steps_followed_ == 0;
+    return steps_followed_ < trusted_after;
   }
   /// Steps may be parts of larger ones, which only their log can tell.
   void watch() noexcept {
@@ -452,7 +452,9 @@ class planner : public courses<Config> {
     }
     take_up_job(user);
     if (step) consider(std::move(*step), user);
-    return begin(r, user, n);
+    address const at = begin(r, user, n);
+    begins_ = false;
+    return at;
   }
 
   /// Has the step planned that has just come to its end, unless it is known.
@@ -462,10 +464,12 @@ class planner : public courses<Config> {
     std::uint64_t const shape = plan::contents(step.requests);
     // What was adopted and never came to be followed is of no use beside plans of the program's own.
     if (!tracks_.empty() && !tracks_.front().placed) forget_tracks(user);
-    for (known& k : tracks_) {
-      if (plan::contents(k.way->source().requests) != shape) continue;
-      if (k.left_early >= most_left_early) k.left_early = 0;  // it has come often enough since
-      return;
+    for (std::size_t i = 0; i < tracks_.size(); ++i) {
+      if (plan::contents(tracks_[i].way->source().requests) != shape) continue;
+      if (tracks_[i].left_early < most_left_early) return;
+      // It has come often enough since, so what it asks for is right: what it knew of lifetimes need not have been.
+      if (!drop(i, user)) return;
+      break;
     }
     try {
       bytes const bound = lower_bound(plan::problem_of(step.requests, step.period, 0).of);
@@ -481,28 +485,6 @@ class planner : public courses<Config> {
     }
   }
 
-  /// Makes sure that the arena, if it can be held, has room for n bytes, or all the room there was: another one makes
-  /// the plans before it useless.
-  [[nodiscard]] bool survey(stream_index user, bytes n) noexcept {
-    if (now_ != nullptr && now_->memory().size() > 0 && now_->memory().wanted() >= n) return true;
-    forget_tracks(user);
-    if (!gathered(user) || !fresh_course()) return false;
-    result<bool> const there = now_->memory().claim(user, n, false);
-    if (!there || !*there) return false;
-    now_->memory().let_go(user, p_->space.time().stamp(user));
-    return true;
-  }
-  /// Precondition: nothing lives on any.
-  void forget_tracks(stream_index user) noexcept {
-    if (now_ != nullptr) (void)now_->served().follow(nullptr, 0, user);
-    tracks_.clear();
-  }
-  [[nodiscard]] bool gathered(stream_index user) noexcept { return return_->gather(user).has_value(); }
-
-  void drop_oldest(stream_index user) noexcept {
-    if (now_->served().on() == tracks_.front().way.get() && !now_->served().follow(nullptr, 0, user)) return;
-    tracks_.erase(tracks_.begin());
-  }
   void take_up_job(stream_index user) noexcept {
     if (job_ == nullptr || !job_->done()) return;
     std::unique_ptr<track> made = job_->take();
@@ -515,18 +497,19 @@ class planner : public courses<Config> {
       return;
     }
     ++seen_.made;
-    if (tracks_.size() > most_tracks) drop_oldest(user);
+    if (tracks_.size() > base::most_tracks) drop(0, user);
   }
 
   /// The request, on a plan whose step begins here.
   [[nodiscard]] address begin(request const& r, stream_index user, bytes n) noexcept {
     if (tracks_.empty() || (now_ != nullptr && now_->leaving() && !now_->over())) return {};
+    std::size_t const marked = begins_ ? beginning(recent_) : tracks_.size();
     for (std::size_t i = tracks_.size(); i-- > 0;) {
-      std::uint32_t const at = recent_.beginning_of(*tracks_[i].way);
+      std::uint32_t const at = i == marked ? 0 : recent_.beginning_of(*tracks_[i].way);
       if (at == track::none || tracks_[i].left_early >= most_left_early) continue;
       if (!gathered(user)) return {};
       if (!tracks_[i].placed) {
-        if (!claim_for_all(user, true)) {
+        if (!claim(user, height_of(tracks_[i].way->source()), true)) {
           forget_tracks(user);
           return {};
         }
@@ -539,13 +522,14 @@ class planner : public courses<Config> {
         return {};
       }
       following_ = true;
+      previous_ = nullptr;
       steps_followed_ = 0;
       moved_ = 0;
       departed_ = 0;
       misses_ = misses_before_ = 0;
       looked_at_ = 0;
       placed_before_ = seen_.placed;
-      watching_ = !trusted();
+      watching_ = true;  // for a step at least: it may be another than it seems
       ++seen_.followed;
       verdict why{};
       address const there = now_->served().serve(r, user, n, why);
@@ -554,10 +538,10 @@ class planner : public courses<Config> {
     return {};
   }
 
-  returner<Config>* return_;
-  std::vector<known> tracks_;
   bool following_ = false;
-  bool placeless_ = false;  ///< the last request that was not placed is the track's, which has no place for it
+  bool begins_ = false;              ///< a step does, with the next request: it was marked
+  track const* previous_ = nullptr;  ///< followed in the step before
+  bool placeless_ = false;           ///< the last request that was not placed is the track's, which has no place for it
   std::shared_ptr<plan::plan_job> job_;
   std::uint64_t job_for_ = 0;  ///< the arena that it plans for, as its `claims`
   plan::learner learner_;
@@ -565,12 +549,16 @@ class planner : public courses<Config> {
   bool watching_ = true;  ///< requests are logged: always but while a plan is followed that is trusted
   plan::recent_requests recent_;
   std::uint32_t remembered_at_ = track::none;
+  std::uint32_t off_ = 0;  ///< requests on end that were not the plan's next, since `remembered_at_`
   std::uint64_t misses_ = 0;
-  std::uint64_t misses_before_ = 0;  ///< in the step before
-  std::uint64_t placed_before_ = 0;  ///< `seen_.placed` when the step began
+  std::uint64_t placeless_count_ = 0;  ///< requests of the step that the track has no place for
+  int placeless_steps_ = 0;            ///< on end, with many of these
+  std::uint64_t remade_ = 0;           ///< the contents of the last plan made anew because of them
+  int remade_after_ = 0;               ///< the next time after so many steps
+  std::uint64_t misses_before_ = 0;    ///< in the step before
+  std::uint64_t placed_before_ = 0;    ///< `seen_.placed` when the step began
   std::size_t looked_at_ = 0;
   int departed_ = 0;  ///< steps on end, see `most_departed`
-  int moved_ = 0;     ///< see `most_moved`
   int steps_followed_ = 0;
   plan_stats seen_;
 };

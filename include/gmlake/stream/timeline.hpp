@@ -235,14 +235,14 @@ class timeline {
   [[nodiscard]] result<void> fence_off(stream_index i) noexcept {
     lane& l = lanes_[i];
     if (l.unfenced == 0) return {};
-    result<typename Streams::fence> point = streams_.record(l.name);
-    if (!point) return lost(point.error());
     try {
-      l.marks.push_back({std::move(*point), l.now});
+      if (l.marks.size() == l.marks.capacity()) l.marks.reserve(2 * l.marks.size() + 1);
     } catch (std::bad_alloc const&) {
-      streams_.release(*point);
       return failure(errc::out_of_host_memory, "record");
     }
+    result<typename Streams::fence> point = streams_.record(l.name);
+    if (!point) return lost(point.error());
+    l.marks.push_back({std::move(*point), l.now});
     l.unfenced = 0;
     return {};
   }
