@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> const layers = {"core",   "backend", "stream",  "plan", "lake",  "split",  "grow",
-                                         "stitch", "evict",   "observe", "pool", "trace", "adapter"};
+std::vector<std::string> const layers = {"core",   "backend", "stream",  "plan", "lake", "split", "grow",
+                                         "stitch", "evict",   "observe", "pool", "swap", "trace", "adapter"};
 constexpr std::size_t longest = 600;  // lines
 
 struct header {

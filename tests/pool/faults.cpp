@@ -22,6 +22,9 @@ constexpr bytes limit = 24 * chunk_bytes;
 /// More than can be added to what lies free in one piece.
 constexpr bytes last_resort_bytes = 9 * chunk_bytes;
 
+template <PoolConfig Config>
+constexpr bool moves = !std::same_as<typename Config::stitching, no_stitch>;
+
 /// A pool with a bit of everything: free chunks apart from one another, half chunks, small blocks, chunks of their own
 /// in use and free, a live and an idle stitch, a parked block, and blocks that another stream's work still uses.
 template <PoolConfig Config>
@@ -41,6 +44,11 @@ struct scene {
     }
     own = r.take({.size = 2 * chunk_bytes, .on = a, .where = placement::own_chunks});
     r.give(r.take({.size = chunk_bytes, .on = a, .where = placement::one_handle}));
+    if constexpr (moves<Config>) {
+      movable = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
+      vacated = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
+      must(r.pool().vacate(vacated));
+    }
     r.give(pending);
   }
 
@@ -54,7 +62,7 @@ struct scene {
 
   rig<Config> r;
   std::vector<address> kept;
-  address small{}, stitched{}, own{};
+  address small{}, stitched{}, own{}, movable{}, vacated{};
 };
 
 /// An operation on a scene: whether it succeeded.
@@ -71,7 +79,7 @@ template <PoolConfig Config>
   auto const give = [](address scene<Config>::* which) {
     return [which](here s) { return s.r.pool().deallocate(s.*which).has_value(); };
   };
-  return {
+  std::vector<operation<Config>> all = {
       {"allocate a small block", take({.size = small_block, .on = a})},
       {"grow for small blocks", take({.size = 10 * small_block, .on = a, .alignment = granule})},
       {"allocate a large block", take({.size = half_chunk, .on = a})},
@@ -99,6 +107,14 @@ template <PoolConfig Config>
       {"trim", [](here s) { return s.r.pool().trim().has_value(); }},
       {"retire a stream", [](here s) { return s.r.pool().retire_stream(a).has_value(); }},
   };
+  if constexpr (moves<Config>) {
+    all.push_back(
+        {"allocate a movable block", take({.size = 3 * chunk_bytes + granule, .on = b, .where = placement::movable})});
+    all.push_back({"vacate", [](here s) { return s.r.pool().vacate(s.movable).has_value(); }});
+    all.push_back({"refill", [](here s) { return s.r.pool().refill(s.vacated, b).has_value(); }});
+    all.push_back({"deallocate a vacated block", give(&scene<Config>::vacated)});
+  }
+  return all;
 }
 
 /// After the faults: the pool is sound, serves, gives everything back and goes without a trace.
@@ -190,7 +206,7 @@ constexpr stream_call every_stream_call[] = {stream_call::record, stream_call::r
 TEST_CASE("the sweep meets what it is meant to") {
   scene<lake_here> s;
   pool_stats const stats = s.r.stats();
-  CHECK(stats.stitches_live == 1);
+  CHECK(stats.stitches_live == 3);
   CHECK(stats.stitches_cached == 1);
   CHECK(std::ranges::count(s.r.pool().snapshot().blocks, true, &block_snapshot::pending) >= 3);
   scene<unstitched_here> u;

@@ -16,6 +16,7 @@
 #include "gmlake/grow/fixed_chunks.hpp"
 #include "gmlake/pool/basic_pool.hpp"
 #include "gmlake/stitch/gmlake_limits.hpp"
+#include "gmlake/stitch/no_stitch.hpp"
 #include "gmlake/stream/simulated_streams.hpp"
 #include "tests/pool/naive_model.hpp"
 #include "tests/pool/snapshot_rules.hpp"
@@ -109,6 +110,9 @@ class walk {
       case 10:
         if (choose_(8) == 0) deallocate_all();
         break;
+      case 11:
+      case 12: vacate(); break;
+      case 13: refill(); break;
       default:
         if (live_.empty() || choose_(100) < 54) allocate();
         else deallocate(choose_(live_.size()));
@@ -140,10 +144,13 @@ class walk {
 
  private:
   static constexpr bool concurrent = std::same_as<typename Config::streams, simulated_streams>;
+  static constexpr bool moves =
+      !PlacedBackend<typename Config::backend> && !std::same_as<typename Config::stitching, no_stitch>;
   struct held {
     address at{};
     bytes size = 0;
     std::uint64_t pattern = 0;
+    bool movable = false;
   };
 
   [[nodiscard]] bytes some_size() {
@@ -165,13 +172,65 @@ class walk {
     if (rare == 3) r.where = placement::own_chunks;
     if (rare == 4) r.where = placement::one_handle;
     if (rare == 5) r.alignment = bytes{1} << choose_(9);
+    if (moves && rare >= 6 && rare < 10) r.where = placement::movable;
     result<address> const got = pool_->allocate(r);
     if (!got) return refused(r, got.error());
     model_.allocated(r, *got);
     if (r.where == placement::one_handle && device_.beneath(*got, std::max(r.size, bytes{1})).size() != 1) {
       blame("one handle is one handle");
     }
-    live_.push_back({*got, r.size, ++patterns_ * 0x9E3779B97F4A7C15u});
+    live_.push_back({*got, r.size, ++patterns_ * 0x9E3779B97F4A7C15u, r.where == placement::movable});
+    fill(live_.back());
+  }
+
+  /// A movable block that is live loses its memory, once nothing can be using it.
+  void vacate() {
+    std::vector<std::size_t> movable;
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      if (live_[i].movable) movable.push_back(i);
+    }
+    if (movable.empty()) return misuse();
+    std::size_t const i = movable[choose_(movable.size())];
+    held const b = live_[i];
+    if constexpr (concurrent) {
+      if (!time_->synchronize_device()) return;
+    }
+    check(b);
+    stream const on = model_.live().at(b.at).on;
+    model_.freeing(b.at);
+    if constexpr (concurrent) {
+      if (!time_->synchronize_device()) return;
+    }
+    if (pool_->vacate(b.at)) {
+      live_[i] = live_.back();
+      live_.pop_back();
+      vacated_.push_back(b);
+      vacated_bytes_ += b.size;
+      return;
+    }
+    if (!faulted_) blame("a movable block can be vacated");
+    model_.allocated({.size = b.size, .on = on}, b.at);
+  }
+
+  /// A vacated block has its memory back, or is freed without.
+  void refill() {
+    if (vacated_.empty()) return;
+    std::size_t const i = choose_(vacated_.size());
+    held const b = vacated_[i];
+    bool const freed = choose_(3) == 0;
+    request const r{.size = b.size, .on = some_stream()};
+    if (freed) {
+      if (!pool_->deallocate(b.at)) blame("a vacated block can be freed");
+    } else if (result<void> const done = pool_->refill(b.at, r.on); !done) {
+      if (!faulted_ && done.error().code != errc::out_of_memory) blame("a vacated block can be refilled");
+      return;
+    }
+    vacated_[i] = vacated_.back();
+    vacated_.pop_back();
+    vacated_bytes_ -= b.size;
+    if (freed) return;
+    model_.allocated(r, b.at);
+    live_.push_back(b);
     fill(live_.back());
   }
 
@@ -204,6 +263,11 @@ class walk {
   }
   void deallocate_all() {
     while (!live_.empty()) deallocate(live_.size() - 1);
+    for (held const& b : vacated_) {
+      if (!pool_->deallocate(b.at)) blame("a vacated block can be freed");
+    }
+    vacated_.clear();
+    vacated_bytes_ = 0;
   }
 
   void record() {
@@ -260,8 +324,8 @@ class walk {
   void look() {
     if (char const* broken = pool_->validate()) blame(broken);
     pool_stats const s = pool_->stats();
-    if (s.requested.now != model_.requested()) blame("what was requested is what is live");
-    if (s.allocations - s.deallocations != live_.size()) blame("blocks are counted");
+    if (s.requested.now != model_.requested() + vacated_bytes_) blame("what was requested is what is live");
+    if (s.allocations - s.deallocations != live_.size() + vacated_.size()) blame("blocks are counted");
     if (steps_ % (4 * options_.validate_every) != 0) return;
     if (std::string const broken = broken_rule(pool_->snapshot(), s); !broken.empty()) blame(broken);
   }
@@ -297,6 +361,8 @@ class walk {
   naive_model model_;
   std::optional<basic_pool<Config>> pool_;
   std::vector<held> live_;
+  std::vector<held> vacated_;
+  bytes vacated_bytes_ = 0;
   std::vector<stream> streams_;
   std::uintptr_t next_stream_ = 0;
   std::uint64_t patterns_ = 0;

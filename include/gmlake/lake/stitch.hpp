@@ -18,7 +18,8 @@ namespace gmlake {
 
 struct stitch {
   address begin{};  ///< of the reservation: where the first chunk is mapped
-  bytes size = 0;   ///< of the reservation: the chunks' sizes, added up
+  bytes size = 0;   ///< mapped: the chunks' sizes, added up; 0 while vacated
+  bytes room = 0;   ///< of the reservation; more than `size` where other chunks may have to find room
   bytes base = 0;   ///< where blocks begin: the first extent's offset in its chunk
   std::unique_ptr<chunk*[]> chunks;
   std::size_t count = 0;    ///< of chunks
@@ -27,6 +28,10 @@ struct stitch {
   set_hook by_size;         ///< idle: in the cache
   list_hook by_use;         ///< idle: for eviction policies
   list_hook in_all;
+  bool movable = false;  ///< its chunks can be replaced; it begins on a chunk's beginning then
+
+  /// Its block has addresses and no memory.
+  [[nodiscard]] bool vacated() const noexcept { return count == 0; }
 
   /// What it can serve from `base` on. A chunk that was taken by its free end and its free beginning, with something
   /// live between, is mapped first and last: then only what lies before `base` in it can be used a second time.

@@ -53,7 +53,9 @@ class basic_pool {
     result<address> block = engine_.allocate(r);
     if (block) [[likely]]
       return block;
-    return allocate_at_last(r, block.error(), lock);
+    return at_last<address>(
+        lock, r.size, block.error(), [&]() noexcept { return engine_.allocate(r); },
+        [&]() noexcept { return engine_.last_resort(r); });
   }
 
   /// A block at an address that this pool gave out before and has back, to restore an arrangement of blocks. The caller
@@ -62,6 +64,26 @@ class basic_pool {
   [[nodiscard]] result<address> allocate_at(address at, request const& r) noexcept {
     lock_type const lock(mutex_);
     return engine_.allocate_at(at, r);
+  }
+
+  /// Takes the memory from under a movable block, which keeps its address and is as good as unmapped; the memory serves
+  /// others. Its contents are gone: whoever wants them has copied them. The caller vouches that all work that uses the
+  /// block has finished. No effect on a block without memory. Errors: `unknown_pointer`, `double_free`;
+  /// `invalid_argument` where the block is not movable; the driver's own. On any error nothing has changed.
+  [[nodiscard]] result<void> vacate(address block) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.vacate(block);
+  }
+
+  /// Puts memory under a vacated block again, with undefined contents, as if it had just been allocated for work queued
+  /// on `on`. No effect on a block that has memory. Errors as for `vacate` and `allocate`; then it has none still.
+  [[nodiscard]] result<void> refill(address block, stream on = {}) noexcept {
+    lock_type lock(mutex_);
+    result<void> done = engine_.refill(block, on, false);
+    if (done) return done;
+    return at_last<void>(
+        lock, engine_.size_at(block), done.error(), [&]() noexcept { return engine_.refill(block, on, false); },
+        [&]() noexcept { return engine_.refill(block, on, true); });
   }
 
   /// Takes a block back, to be used again after the work queued on the stream that it was allocated for, and after
@@ -254,24 +276,27 @@ class basic_pool {
     return e.code == errc::out_of_memory || e.code == errc::out_of_addresses;
   }
 
-  /// After a failure: the engine's last resorts, and what the callbacks can do, who are asked unlocked.
-  [[nodiscard, gnu::cold]] result<address> allocate_at_last(request const& r, error e, lock_type& lock) noexcept {
+  /// After the failure `e` of `once` for n bytes: the engine's last resorts, and what the callbacks can do, who are
+  /// asked unlocked.
+  template <class T, std::invocable Once, std::invocable LastResort>
+  [[nodiscard, gnu::cold]] result<T> at_last(lock_type& lock, bytes n, error e, Once once,
+                                             LastResort last_resort) noexcept {
     for (int rounds = 0;; ++rounds) {
       if (mended_by_waiting(e)) {
-        result<address> block = engine_.last_resort(r);
-        if (block) return block;
-        e = block.error();
+        result<T> done = last_resort();
+        if (done) return done;
+        e = done.error();
       }
-      e.account = engine_.account(r.size);
+      e.account = engine_.account(n);
       if (e.code != errc::out_of_memory) return failure(e);
       if (callbacks_.empty() || rounds == most_rounds) break;
       lock.unlock();
       bool const again = ask_for_help(e.account);
       lock.lock();
       if (!again) break;
-      result<address> block = engine_.allocate(r);
-      if (block) return block;
-      e = block.error();
+      result<T> done = once();
+      if (done) return done;
+      e = done.error();
     }
     engine_.state().observer.failed(e.account);
     return failure(e);

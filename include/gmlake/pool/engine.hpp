@@ -17,6 +17,7 @@
 /// Not locked: `basic_pool` does that. Every operation acquires what it needs first; from the first change to a shelf
 /// on nothing can fail.
 
+#include <concepts>
 #include <utility>
 
 #include "gmlake/core/address_map.hpp"
@@ -26,6 +27,7 @@
 #include "gmlake/pool/reclaimer.hpp"
 #include "gmlake/pool/returner.hpp"
 #include "gmlake/pool/stitcher.hpp"
+#include "gmlake/stitch/no_stitch.hpp"
 
 namespace gmlake {
 
@@ -90,7 +92,38 @@ class engine {
     }
     if (!b) return failure(b.error());
     if (*b == nullptr) return failure(errc::out_of_memory, "allocate");
-    return hand_out(**b, r, *user);
+    return refilled_ != nullptr ? result<address>((*b)->begin) : hand_out(**b, r, *user);
+  }
+
+  /// Takes the memory from under the movable block at `at`, which keeps its address. The caller vouches that no device
+  /// work uses it any more. No effect where it has none. Errors: `unknown_pointer`, `double_free`; `invalid_argument`
+  /// where the block is not movable; the driver's: then nothing has changed.
+  [[nodiscard]] result<void> vacate(address at) noexcept {
+    result<block*> const b = movable_at(at, "vacate");
+    if (!b) return failure(b.error());
+    p_.owed.settle();
+    return (*b)->view->vacated() ? result<void>{} : stitch_.vacate(**b);
+  }
+
+  /// Puts memory under the block at `at` again, for work on `on`; its contents are undefined. Errors as for `vacate`
+  /// and `allocate`; then it has none, as before. `at_last`: by the last resorts.
+  [[nodiscard]] result<void> refill(address at, stream on, bool at_last) noexcept {
+    result<block*> const b = movable_at(at, "refill");
+    if (!b) return failure(b.error());
+    if (!(*b)->view->vacated()) return {};
+    result<stream_index> const user = p_.space.enter(on);
+    if (!user) return failure(user.error());
+    refilled_ = *b;
+    request const r{.size = (*b)->size, .on = on, .where = placement::movable};
+    result<address> const done = at_last ? last_resort(r) : search(r, *user);
+    refilled_ = nullptr;
+    return done ? result<void>{} : failure(done.error());
+  }
+
+  /// Of the live block at `at`; 0 where there is none.
+  [[nodiscard]] bytes size_at(address at) const noexcept {
+    block const* const b = live_.find(at);
+    return b != nullptr ? b->size : 0;
   }
 
   /// A block of r.size bytes at `at`, where one was before, in the lake or on a stitch: to bring back an arrangement
@@ -183,6 +216,7 @@ class engine {
       }
     }
     for (stitch const& s : p_.stitches.all()) {
+      if (s.vacated()) continue;
       if (result<void> done = p_.backend.set_access(s.begin, s.size, access::read_write); !done) return done;
     }
     return {};
@@ -207,6 +241,9 @@ class engine {
 
  private:
   static constexpr bool plans = Config::planning::enabled;
+  /// Whether there can be movable blocks, which are views.
+  static constexpr bool moves =
+      !PlacedBackend<typename Config::backend> && !std::same_as<typename Config::stitching, no_stitch>;
   static constexpr bytes everything = ~bytes{0};
   /// Beyond this no sum of sizes can be trusted not to overflow; no device has as much.
   static constexpr bytes largest_request = bytes{1} << 48;
@@ -245,6 +282,7 @@ class engine {
     if (!std::has_single_bit(r.alignment) || r.size > largest_request) {
       return failure(r.size > largest_request ? errc::out_of_memory : errc::invalid_argument, "allocate");
     }
+    if (!moves && r.where == placement::movable) return failure(errc::not_supported, "allocate: movable");
     if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2))
       return failure(errc::out_of_host_memory, "allocate");
     p_.owed.settle();
@@ -272,7 +310,7 @@ class engine {
     if (b && *b == nullptr) b = grown(r, user);
     if (!b) return failure(b.error());
     if (*b == nullptr) return failure(errc::out_of_memory, "allocate");
-    return hand_out(**b, r, user);
+    return refilled_ != nullptr ? result<address>((*b)->begin) : hand_out(**b, r, user);
   }
 
   /// A block that another stream's fence still guards, with the user waiting for it; null where there is none.
@@ -298,6 +336,7 @@ class engine {
 
   /// From memory that is there, contiguous or stitched; null where there is none to be had at once.
   [[nodiscard]] result<block*> from_lake(request const& r, stream_index user, bool growth_failed) noexcept {
+    if (r.where == placement::movable) return on_view(r, user);
     if (r.where != placement::anywhere) return own(r, user);
     bytes const n = size_of(r);
     area const a = area_for(r.size);
@@ -316,6 +355,7 @@ class engine {
 
   /// Growth by what is missing, and the block from that and what was there.
   [[nodiscard]] result<block*> grown(request const& r, stream_index user) noexcept {
+    if (r.where == placement::movable) return grown_view(r, user);
     if (r.where != placement::anywhere) return grown_own(r, user);
     bytes const n = size_of(r);
     area const a = area_for(r.size);
@@ -347,6 +387,31 @@ class engine {
     result<block*> b = grown(r, user);
     if (!wanting(b) || r.where != placement::anywhere || area_for(r.size) == area::large) return b;
     if (block* const among = contiguous(r, user, area::large, size_of(r))) return among;
+    return b;
+  }
+
+  /// A movable block, a new one or the one to be refilled, from what is free; null where it falls short.
+  [[nodiscard]] result<block*> on_view(request const& r, stream_index user) noexcept {
+    result<typename stitcher<Config>::outcome> const made =
+        refilled_ != nullptr ? stitch_.refill(user, *refilled_) : stitch_.make_movable(user, size_of(r), r.alignment);
+    if (!made) return failure(made.error());
+    view_shortfall_ = made->shortfall;
+    return made->served;
+  }
+  /// The same after growth by what was missing.
+  [[nodiscard]] result<block*> grown_view(request const& r, stream_index user) noexcept {
+    result<block*> b = on_view(r, user);
+    if (!b || *b != nullptr) return b;
+    if (result<void> done = grow_.add(user, area::large, view_shortfall_); !done) return failure(done.error());
+    return on_view(r, user);
+  }
+
+  [[nodiscard]] result<block*> movable_at(address at, char const* what) noexcept {
+    block* const b = live_.find(at);
+    bool planned = false;
+    if constexpr (plans) planned = b == nullptr && plan_.look_at(at, [](block const&, stream) {});
+    if (b == nullptr && !planned) return failure(fate_of(at), what);
+    if (planned || b->view == nullptr || !b->view->movable) return failure(errc::invalid_argument, what);
     return b;
   }
 
@@ -442,6 +507,8 @@ class engine {
   reclaimer<Config> reclaim_;
   [[no_unique_address]] planner_of<Config> plan_;
   address_map<block> live_;
+  block* refilled_ = nullptr;  ///< what memory is being sought for, where that is no new block
+  bytes view_shortfall_ = 0;   ///< what the last attempt at a movable block has missed
 };
 
 }  // namespace gmlake

@@ -131,7 +131,9 @@ template <PoolConfig Config>
   for (stitch const& s : p.stitches.all()) {
     bytes size = 0;
     for (std::size_t i = 0; i < s.count; ++i) size += s.chunks[i]->size;
-    if (size != s.size || s.base >= s.chunks[0]->size) return "a stitch maps its chunks side by side";
+    if (size != s.size || s.size > s.room) return "a stitch maps its chunks side by side";
+    if (s.movable ? s.base != 0 : s.vacated()) return "only movable stitches are vacated";
+    if (!s.vacated() && s.base >= s.chunks[0]->size) return "a stitch begins on its first chunk";
     mapped += s.count;
     if (s.serves == nullptr) {
       ++idle.count;
@@ -141,7 +143,7 @@ template <PoolConfig Config>
     }
     ++serving;
     block const& b = *s.serves;
-    if (b.view != &s || b.begin != s.begin + s.base || b.in != nullptr || b.size > s.capacity()) {
+    if (b.view != &s || b.begin != s.begin + s.base || b.in != nullptr || (!s.vacated() && b.size > s.capacity())) {
       return "a stitch and its block agree";
     }
     if (b.state == block_state::taken) continue;  // an arena's view: what it holds, the arena knows
@@ -150,7 +152,7 @@ template <PoolConfig Config>
       if (t->state != block_state::taken) return "a stitch's memory is taken";
       taken += t->size;
     }
-    if (taken != b.size) return "a stitch takes as much as it serves";
+    if (taken != (s.vacated() ? 0 : b.size)) return "a stitch takes as much as it serves";
     if (b.state == block_state::live) ++live;
   }
   if (serving != p.stitches.live()) return "stitches that serve are counted";

@@ -27,6 +27,7 @@ enum class placement : std::uint8_t {
   anywhere,    ///< split from the lake, or stitched
   own_chunks,  ///< whole chunks, which no other block shares while this one lives
   one_handle,  ///< a single chunk, for memory that will be registered (NCCL, RDMA) or exported
+  movable,     ///< a view of its own, whose memory can be taken away and replaced (`vacate`, `refill`)
 };
 
 struct request {

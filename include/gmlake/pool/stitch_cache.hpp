@@ -2,6 +2,7 @@
 /// All stitches of a pool: mapped, looked up while idle, unmapped. It makes and ends mappings; which memory a stitch
 /// takes from the lake is its caller's business.
 
+#include <algorithm>
 #include <cassert>
 #include <memory>
 #include <new>
@@ -39,40 +40,63 @@ class stitch_cache {
     return nullptr;
   }
 
-  /// Maps the extents' chunks side by side, at an address aligned to `alignment`. The stitch is in use by nobody yet
-  /// and not idle either: `serve` or `unmap` must follow. Errors: the backend's, `out_of_host_memory`; then nothing is
-  /// left.
-  [[nodiscard]] result<stitch*> map(std::span<extent const> extents, bytes alignment) noexcept {
-    std::unique_ptr<chunk*[]> chunks(new (std::nothrow) chunk*[extents.size()]);
-    if (chunks == nullptr || !nodes_.reserve(1)) return failure(errc::out_of_host_memory, "stitch");
-    bytes size = 0;
-    for (std::size_t i = 0; i < extents.size(); ++i) {
-      chunks[i] = extents[i].of;
-      size += extents[i].of->size;
-    }
-    result<address> const begin = owed_->backend().reserve(size, alignment);
+  /// Maps the extents' chunks side by side, at an address aligned to `alignment`, with `room` bytes of addresses or as
+  /// many as they need. The stitch is in use by nobody yet and not idle either: `serve` or `unmap` must follow. Errors:
+  /// the backend's, `out_of_host_memory`; then nothing is left.
+  [[nodiscard]] result<stitch*> map(std::span<extent const> extents, bytes alignment, bytes room = 0) noexcept {
+    if (!nodes_.reserve(1)) return failure(errc::out_of_host_memory, "stitch");
+    room = std::max(room, size_of(extents));
+    result<address> const begin = owed_->backend().reserve(room, alignment);
     if (!begin) return failure(begin.error());
+    stitch& s = nodes_.acquire();
+    s.begin = *begin;
+    s.room = room;
+    s.base = extents.front().offset;
+    if (result<void> done = fill(s, extents); !done) {
+      owed_->unreserve(*begin, room);
+      nodes_.release(s);
+      return failure(done.error());
+    }
+    all_.push_back(s);
+    return &s;
+  }
+
+  /// Maps the extents' chunks where nothing is mapped: into a vacated stitch. Precondition: they fit its room. Errors
+  /// as for `map`; then nothing is mapped.
+  [[nodiscard]] result<void> fill(stitch& s, std::span<extent const> extents) noexcept {
+    std::unique_ptr<chunk*[]> chunks(new (std::nothrow) chunk*[extents.size()]);
+    if (chunks == nullptr) return failure(errc::out_of_host_memory, "stitch");
     bytes mapped = 0;
     result<void> done;
     for (std::size_t i = 0; i < extents.size() && done; ++i) {
-      done = owed_->backend().map(*begin + mapped, chunks[i]->size, chunks[i]->memory);
+      chunks[i] = extents[i].of;
+      done = owed_->backend().map(s.begin + mapped, chunks[i]->size, chunks[i]->memory);
       if (done) mapped += chunks[i]->size;
     }
-    if (done) done = owed_->backend().set_access(*begin, size, access::read_write);
+    if (done) done = owed_->backend().set_access(s.begin, mapped, access::read_write);
     if (!done) {
-      if (mapped > 0) owed_->unmap(*begin, mapped);
-      owed_->unreserve(*begin, size);
-      return failure(done.error());
+      if (mapped > 0) owed_->unmap(s.begin, mapped);
+      return done;
     }
-    stitch& s = nodes_.acquire();
-    s.begin = *begin;
-    s.size = size;
-    s.base = extents.front().offset;
+    s.size = mapped;
     s.count = extents.size();
     s.chunks = std::move(chunks);
     for (std::size_t i = 0; i < s.count; ++i) ++s.chunks[i]->stitches;
-    all_.push_back(s);
-    return &s;
+    return {};
+  }
+
+  /// Unmaps the chunks of a stitch that serves a block; its addresses stay. Precondition: no device work uses them any
+  /// more. On failure it stays as it is.
+  [[nodiscard]] result<void> vacate(stitch& s) noexcept {
+    if (result<void> done = owed_->backend().unmap(s.begin, s.size); !done) return done;
+    let_chunks_go(s);
+    return {};
+  }
+
+  /// The block of a vacated stitch was freed: its addresses go back.
+  void discard(stitch& s) noexcept {
+    --live_;
+    drop(s);
   }
 
   /// The stitch serves `b` from now on.
@@ -118,7 +142,7 @@ class stitch_cache {
 
   /// Unmaps a stitch that serves nobody and is not idle.
   void unmap(stitch& s) noexcept {
-    owed_->unmap(s.begin, s.size);
+    if (!s.vacated()) owed_->unmap(s.begin, s.size);
     drop(s);
   }
 
@@ -146,9 +170,22 @@ class stitch_cache {
   /// Idle stitches looked at for one request.
   static constexpr int most_tries = 64;
 
-  void drop(stitch& s) noexcept {
-    owed_->unreserve(s.begin, s.size);
+  [[nodiscard]] static bytes size_of(std::span<extent const> extents) noexcept {
+    bytes size = 0;
+    for (extent const& e : extents) size += e.of->size;
+    return size;
+  }
+
+  void let_chunks_go(stitch& s) noexcept {
     for (std::size_t i = 0; i < s.count; ++i) --s.chunks[i]->stitches;
+    s.chunks.reset();
+    s.count = 0;
+    s.size = 0;
+  }
+
+  void drop(stitch& s) noexcept {
+    let_chunks_go(s);
+    owed_->unreserve(s.begin, s.room);
     all_.erase(stitch_list::s_iterator_to(s));
     nodes_.release(s);
   }

@@ -26,15 +26,11 @@ class stitcher {
   [[nodiscard]] result<block*> reuse(stream_index user, bytes n, bytes alignment) noexcept {
     stitch* const s = p_->stitches.find(n, [&](stitch& idle) noexcept {
       return p_->stitch.reuses(idle.capacity(), n) && is_aligned(idle.begin + idle.base, alignment) &&
-             each_run(idle, n, [&](chunk& c, address begin, bytes size) noexcept {
-               return p_->space.usable(user, c, begin, size);
-             });
+             usable(user, idle, n);
     });
     if (s == nullptr) return nullptr;
     if (!prepare(*s, n)) return failure(errc::out_of_host_memory, "stitch");
-    p_->stitches.wake(*s);
-    p_->observer.reused({s->begin, s->size, s->count});
-    return &serve(user, *s, n);
+    return &wake(user, *s, n);
   }
 
   /// A block of n bytes at `at`, on the idle stitch that serves blocks there; null where there is none, or its memory
@@ -42,14 +38,13 @@ class stitcher {
   [[nodiscard]] result<block*> reuse_at(address at, stream_index user, bytes n, bool ordered) noexcept {
     for (stitch& s : p_->stitches.all()) {
       if (s.begin + s.base != at || s.serves != nullptr || s.capacity() < n) continue;
-      bool const free = each_run(s, n, [&](chunk& c, address begin, bytes size) noexcept {
-        return ordered ? p_->space.usable(user, c, begin, size) : p_->space.is_free(c, begin, size);
-      });
+      bool const free =
+          ordered ? usable(user, s, n) : each_run(s, n, [&](chunk& c, address begin, bytes size) noexcept {
+            return p_->space.is_free(c, begin, size);
+          });
       if (!free) return nullptr;
       if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
-      p_->stitches.wake(s);
-      p_->observer.reused({s.begin, s.size, s.count});
-      return &serve(user, s, n);
+      return &wake(user, s, n);
     }
     return nullptr;
   }
@@ -57,37 +52,104 @@ class stitcher {
   /// A block of n bytes on a new stitch of free memory, or the shortfall. Errors: the driver's, and
   /// `out_of_host_memory`; then nothing has changed.
   [[nodiscard]] result<outcome> make(stream_index user, bytes n, bytes alignment) noexcept {
-    if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
-    stitch_candidates from{whole_, tails_, heads_};
-    if (alignment > block_alignment) from.tails = {};
-    stitch_choice const choice = p_->stitch.choose(from, n, chosen_);
-    if (choice.shortfall > 0) return outcome{nullptr, choice.shortfall};
-    result<stitch*> const mapped =
-        p_->stitches.map(std::span<extent const>(chosen_).first(choice.count), alignment > p_->granule ? alignment : 0);
-    if (!mapped) return failure(mapped.error());
-    if (!prepare(**mapped, n)) {
-      p_->stitches.unmap(**mapped);
-      return failure(errc::out_of_host_memory, "stitch");
-    }
-    p_->observer.stitched({(*mapped)->begin, (*mapped)->size, (*mapped)->count});
-    return outcome{&serve(user, **mapped, n), 0};
+    result<std::span<extent const>> const from = choose(user, n, alignment <= block_alignment, any_size);
+    if (!from) return failure(from.error());
+    if (from->empty()) return outcome{nullptr, shortfall_};
+    return on_new(user, n, *from, alignment, 0);
   }
 
-  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache. The block's
-  /// node is released.
-  void end(block& b, stream_index on, tick stamp) noexcept {
-    for (block* taken = b.next_taken; taken != nullptr;) {
-      block& piece = *taken;
-      taken = std::exchange(piece.next_taken, nullptr);
-      (void)p_->space.give_back(piece, on, stamp);
+  /// A block of n bytes whose memory can be taken away and replaced, or the shortfall: on a movable stitch that is
+  /// idle, or on a new one even where contiguous memory is free. Errors as for `make`.
+  [[nodiscard]] result<outcome> make_movable(stream_index user, bytes n, bytes alignment) noexcept {
+    stitch* const idle = p_->stitches.find(
+        n, [&](stitch& s) noexcept { return s.movable && is_aligned(s.begin, alignment) && usable(user, s, n); });
+    if (idle != nullptr) {
+      if (!prepare(*idle, n)) return failure(errc::out_of_host_memory, "stitch");
+      return outcome{&wake(user, *idle, n), 0};
     }
-    p_->stitches.rest(*b.view, stamp);
+    result<std::span<extent const>> const from = choose(user, n, false, any_size);
+    if (!from) return failure(from.error());
+    if (from->empty()) return outcome{nullptr, shortfall_};
+    bytes largest = least_spare;
+    for (extent const& e : whole_) largest = std::max(largest, e.of->size);
+    for (extent const& e : heads_) largest = std::max(largest, e.of->size);
+    return on_new(user, n, *from, alignment, align_up(n, p_->granule) + largest);
+  }
+
+  /// Takes the memory from under a movable block and gives it to the lake, free for all; the block keeps its address.
+  /// Precondition: no device work uses it any more. Error: the driver's; then nothing has changed.
+  [[nodiscard]] result<void> vacate(block& b) noexcept {
+    stitch_event const gone{b.view->begin, b.view->size, b.view->count};
+    if (result<void> done = p_->stitches.vacate(*b.view); !done) return done;
+    p_->observer.evicted(gone);
+    give_back_taken(b, nobody, 0);
+    return {};
+  }
+
+  /// Puts free memory under a vacated block, for work on `user`, or tells the shortfall. Errors as for `make`.
+  [[nodiscard]] result<outcome> refill(stream_index user, block& b) noexcept {
+    stitch& s = *b.view;
+    result<std::span<extent const>> const from = choose(user, b.size, false, s.room - align_up(b.size, p_->granule));
+    if (!from) return failure(from.error());
+    if (from->empty()) return outcome{nullptr, shortfall_};
+    if (!prepare(*from)) return failure(errc::out_of_host_memory, "stitch");
+    if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
+    p_->observer.stitched({s.begin, s.size, s.count});
+    b.on = user;
+    take(s, b);
+    return outcome{&b, 0};
+  }
+
+  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache; the addresses
+  /// alone of one that was vacated go back to the device. The block's node is released.
+  void end(block& b, stream_index on, tick stamp) noexcept {
+    give_back_taken(b, on, stamp);
+    if (b.view->vacated()) p_->stitches.discard(*b.view);
+    else p_->stitches.rest(*b.view, stamp);
     p_->space.home().release_block(b);
   }
 
  private:
   /// Smaller free parts of chunks are not worth a handle.
   static constexpr bytes smallest_extent = 64_KiB;
+  static constexpr bytes any_size = ~bytes{0};
+  /// Addresses that a movable block keeps beside its own, for the end of a last chunk that is larger than what it
+  /// takes of it: more than growth policies' chunks.
+  static constexpr bytes least_spare = 256_MiB;
+
+  /// The stitch policy's choice of n bytes among free memory, from chunks of at most `largest`, with or without a free
+  /// end of a chunk first; nothing, and `shortfall_`, where there is too little. Stale after the next call. Error:
+  /// `out_of_host_memory`.
+  [[nodiscard]] result<std::span<extent const>> choose(stream_index user, bytes n, bool tails, bytes largest) noexcept {
+    if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
+    if (!tails) tails_.clear();
+    auto const too_large = [largest](extent const& e) noexcept { return e.of->size > largest; };
+    std::erase_if(whole_, too_large);
+    std::erase_if(heads_, too_large);
+    stitch_choice const choice = p_->stitch.choose({whole_, tails_, heads_}, n, chosen_);
+    shortfall_ = choice.shortfall;
+    return std::span<extent const>(chosen_).first(shortfall_ > 0 ? 0 : choice.count);
+  }
+
+  /// A block of n bytes on a new stitch of these extents, which is movable where it has `room` of its own.
+  [[nodiscard]] result<outcome> on_new(stream_index user, bytes n, std::span<extent const> from, bytes alignment,
+                                       bytes room) noexcept {
+    if (!prepare(from)) return failure(errc::out_of_host_memory, "stitch");
+    result<stitch*> const mapped = p_->stitches.map(from, alignment > p_->granule ? alignment : 0, room);
+    if (!mapped) return failure(mapped.error());
+    stitch& s = **mapped;
+    s.movable = room > 0;
+    p_->observer.stitched({s.begin, s.size, s.count});
+    return outcome{&serve(user, s, n), 0};
+  }
+
+  void give_back_taken(block& b, stream_index on, tick stamp) noexcept {
+    for (block* taken = std::exchange(b.next_taken, nullptr); taken != nullptr;) {
+      block& piece = *taken;
+      taken = std::exchange(piece.next_taken, nullptr);
+      (void)p_->space.give_back(piece, on, stamp);
+    }
+  }
 
   /// Everything that a stitch could take for the user at once, and room for the choice. False for want of host memory.
   [[nodiscard]] bool collect(stream_index user) noexcept {
@@ -152,24 +214,50 @@ class stitcher {
     return p_->space.home().reserve_blocks(blocks);
   }
 
+  /// The same for a stitch of these extents.
+  [[nodiscard]] bool prepare(std::span<extent const> from) noexcept {
+    std::size_t blocks = 1;
+    for (extent const& e : from) blocks += 2 + p_->space.count(*e.of, e.begin(), e.size);
+    return p_->space.home().reserve_blocks(blocks);
+  }
+
+  /// Whether the user may have the memory beneath an idle stitch's first n bytes at once.
+  [[nodiscard]] bool usable(stream_index user, stitch& s, bytes n) noexcept {
+    return each_run(
+        s, n, [&](chunk& c, address begin, bytes size) noexcept { return p_->space.usable(user, c, begin, size); });
+  }
+
+  /// A block of n bytes on an idle stitch. Precondition: nodes prepared.
+  [[nodiscard]] block& wake(stream_index user, stitch& s, bytes n) noexcept {
+    p_->stitches.wake(s);
+    p_->observer.reused({s.begin, s.size, s.count});
+    return serve(user, s, n);
+  }
+
   [[nodiscard]] block& serve(stream_index user, stitch& s, bytes n) noexcept {
     block& b = p_->space.home().acquire_block();
     b.begin = s.begin + s.base;
     b.size = n;
     b.on = user;
     b.state = block_state::live;
+    take(s, b);
+    p_->stitches.serve(s, b);
+    return b;
+  }
+
+  /// Takes the memory beneath the stitch's first bytes for its block.
+  void take(stitch& s, block& b) noexcept {
     block** tail = &b.next_taken;
-    (void)each_run(s, n, [&](chunk& c, address begin, bytes size) noexcept {
+    (void)each_run(s, b.size, [&](chunk& c, address begin, bytes size) noexcept {
       tail = p_->space.take(c, begin, size, tail);
       return true;
     });
-    p_->stitches.serve(s, b);
-    return b;
   }
 
   parts* p_;
   std::vector<block*> free_;
   std::vector<extent> whole_, tails_, heads_, chosen_;
+  bytes shortfall_ = 0;  ///< of the last choice
 };
 
 }  // namespace gmlake

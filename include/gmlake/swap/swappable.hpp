@@ -1,0 +1,34 @@
+#pragma once
+/// A swappable block, as the mover keeps it: a movable block of the pool's, and where its contents are.
+
+#include <cstdint>
+#include <vector>
+
+#include "gmlake/core/intrusive.hpp"
+#include "gmlake/core/types.hpp"
+#include "gmlake/swap/residency.hpp"
+
+namespace gmlake::swap {
+
+/// Which blocks are paused and resumed together.
+enum class tag : std::uint32_t {};
+
+template <class Fence>
+struct swappable {
+  address begin{};
+  bytes size = 0;
+  stream on{};                ///< whose work it was allocated for
+  std::vector<stream> users;  ///< that use it besides
+  tag group{};
+  residency state = residency::mapped;
+  bool read_only = false;        ///< nobody writes it any more: its host copy stays good
+  bool contents = true;          ///< absent: the host has them, else they are gone
+  std::uint32_t pins = 0;        ///< it stays mapped while there are any
+  std::uint64_t generation = 0;  ///< how often other memory has come under it
+  address copy{};                ///< host memory of its size, where it has any
+  Fence moved{};                 ///< leaving, arriving: behind the copy
+  list_hook in_all;
+  list_hook in_motion;
+};
+
+}  // namespace gmlake::swap

@@ -1,0 +1,179 @@
+/// Movable blocks: a view of their own, whose memory is taken away and replaced while the address stays.
+
+#include <cstring>
+
+#include "gmlake/stitch/no_stitch.hpp"
+#include "tests/pool/rig.hpp"
+
+using namespace gmlake;
+using namespace gmlake::test;
+
+namespace {
+
+constexpr stream a{1};
+constexpr stream b{2};
+
+[[nodiscard]] request movable(bytes n, stream on = {}) { return {.size = n, .on = on, .where = placement::movable}; }
+
+[[nodiscard]] rig_options chunks(bytes n) { return {.capacity = n * chunk_bytes}; }
+
+}  // namespace
+
+TEST_CASE("a movable block is a view even where contiguous memory is free") {
+  plain_rig r;
+  address const contiguous = r.take(4 * chunk_bytes);
+  r.give(contiguous);
+  address const moved = r.take(movable(2 * chunk_bytes));
+  CHECK(r.stats().stitches_live == 1);
+  CHECK(r.reserved() == 4 * chunk_bytes);
+  CHECK(r.device.beneath(moved, 2 * chunk_bytes).size() == 2);
+}
+
+TEST_CASE("a vacated block's memory serves others, and its address is its own") {
+  plain_rig r(chunks(4));
+  address const moved = r.take(movable(3 * chunk_bytes));
+  must(r.pool().vacate(moved));
+  CHECK(r.device.beneath(moved, 1).empty());
+  address const other = r.take(4 * chunk_bytes);
+  CHECK((other + 4 * chunk_bytes <= moved || moved + 3 * chunk_bytes <= other));
+
+  result<void> const full = r.pool().refill(moved);
+  REQUIRE_FALSE(full);
+  CHECK(full.error().code == errc::out_of_memory);
+  CHECK(r.device.beneath(moved, 1).empty());
+  r.sound();
+
+  r.give(other);
+  must(r.pool().refill(moved));
+  CHECK_FALSE(r.device.beneath(moved, 3 * chunk_bytes).empty());
+  r.give(moved);
+}
+
+TEST_CASE("a refilled block takes scattered chunks, in other numbers than before") {
+  plain_rig r;
+  address const moved = r.take(movable(3 * chunk_bytes + quarter_chunk));
+  auto const first = r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk);
+  must(r.pool().vacate(moved));
+  address const taken = r.take(3 * chunk_bytes);  // what it had
+  auto const kept = r.holes(4);
+  must(r.pool().refill(moved));
+  auto const second = r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk);
+  REQUIRE(second.size() == first.size());
+  CHECK(second.front().memory != first.front().memory);
+  r.give(moved);
+  r.give(taken);
+  r.give(kept);
+}
+
+TEST_CASE("what a movable block does not need of its last chunk serves others") {
+  plain_rig r(chunks(2));
+  address const moved = r.take(movable(chunk_bytes + quarter_chunk));
+  auto const rest = r.take_many(3, quarter_chunk);
+  CHECK(r.reserved() == 2 * chunk_bytes);
+  must(r.pool().vacate(moved));
+  CHECK(must(r.pool().trim()) == chunk_bytes);  // the other chunk holds the rest
+  must(r.pool().refill(moved));
+  r.give(moved);
+  r.give(rest);
+}
+
+TEST_CASE("vacated memory can be returned to the device, and comes back") {
+  plain_rig r;
+  address const moved = r.take(movable(5 * chunk_bytes));
+  must(r.pool().vacate(moved));
+  CHECK(must(r.pool().trim()) == 5 * chunk_bytes);
+  CHECK(r.device.device().live_handles() == 0);
+  must(r.pool().refill(moved));
+  CHECK(r.reserved() == 5 * chunk_bytes);
+  CHECK_FALSE(r.device.beneath(moved, 5 * chunk_bytes).empty());
+}
+
+TEST_CASE("a movable block that is freed leaves its mapping for the next of its size") {
+  plain_rig r;
+  address const first = r.take(movable(2 * chunk_bytes));
+  r.give(first);
+  auto const calls = r.device.calls.calls();
+  CHECK(r.take(movable(2 * chunk_bytes)) == first);
+  CHECK(r.device.calls.calls() == calls);
+}
+
+TEST_CASE("a vacated block that is freed gives its addresses back") {
+  plain_rig r;
+  address const moved = r.take(movable(2 * chunk_bytes));
+  must(r.pool().vacate(moved));
+  r.give(moved);
+  CHECK(r.stats().stitches_live == 0);
+  CHECK(r.stats().stitches_cached == 0);
+  CHECK(r.pool().deallocate(moved).error().code == errc::unknown_pointer);
+}
+
+TEST_CASE("a pool may go while blocks are vacated") {
+  plain_rig r;
+  must(r.pool().vacate(r.take(movable(2 * chunk_bytes))));
+  r.destroy();
+}
+
+TEST_CASE("vacating and refilling twice changes nothing") {
+  plain_rig r;
+  address const moved = r.take(movable(chunk_bytes));
+  must(r.pool().refill(moved));
+  must(r.pool().vacate(moved));
+  auto const calls = r.device.calls.calls();
+  must(r.pool().vacate(moved));
+  CHECK(r.device.calls.calls() == calls);
+}
+
+TEST_CASE("only live movable blocks are vacated and refilled") {
+  plain_rig r;
+  address const ordinary = r.take(2 * chunk_bytes);
+  CHECK(r.pool().vacate(ordinary).error().code == errc::invalid_argument);
+  CHECK(r.pool().refill(ordinary).error().code == errc::invalid_argument);
+  CHECK(r.pool().vacate(address{12}).error().code == errc::unknown_pointer);
+  address const moved = r.take(movable(chunk_bytes));
+  CHECK(r.pool().vacate(moved + 512).error().code == errc::unknown_pointer);
+  r.give(moved);
+  CHECK(r.pool().vacate(moved).error().code == errc::double_free);
+  CHECK(r.pool().refill(moved).error().code == errc::double_free);
+}
+
+TEST_CASE("a pool that never stitches has no movable blocks") {
+  rig<rig_config<one_stream>::with_stitch<no_stitch>> r;
+  result<address> const got = r.pool().allocate(movable(chunk_bytes));
+  REQUIRE_FALSE(got);
+  CHECK(got.error().code == errc::not_supported);
+  CHECK(r.reserved() == 0);
+}
+
+TEST_CASE("a driver that can't unmap leaves a block as it is") {
+  plain_rig r({.host_memory = true});
+  address const moved = r.take(movable(2 * chunk_bytes));
+  std::memset(to_pointer(moved), 7, 2 * chunk_bytes);
+  r.device.calls.arm({.first = 0, .only = driver_call::unmap});
+  CHECK(r.pool().vacate(moved).error().code == errc::driver_failure);
+  r.device.calls.disarm();
+  CHECK(static_cast<unsigned char const*>(to_pointer(moved))[2 * chunk_bytes - 1] == 7);
+  r.sound();
+}
+
+TEST_CASE("memory that another stream may still use comes under a block behind a wait") {
+  stream_rig r(chunks(2));
+  address const moved = r.take(movable(chunk_bytes, a));
+  must(r.pool().vacate(moved));
+  r.give(r.take(2 * chunk_bytes, a), a);
+  must(r.pool().refill(moved, b));
+  CHECK(r.stats().device_waits == 1);
+}
+
+TEST_CASE("callbacks are asked for memory when a block is refilled") {
+  plain_rig r(chunks(2));
+  address const moved = r.take(movable(2 * chunk_bytes));
+  must(r.pool().vacate(moved));
+  address const other = r.take(chunk_bytes);
+  memory_account seen;
+  r.pool().on_out_of_memory([&](memory_account const& account) {
+    seen = account;
+    return r.pool().deallocate(other).has_value();
+  });
+  must(r.pool().refill(moved));
+  CHECK(seen.requested == 2 * chunk_bytes);
+}
