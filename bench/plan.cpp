@@ -57,6 +57,10 @@ plan::problem step_of(trace::trace const& t) {
         if (auto const b = born.find(e.id); b != born.end()) p.buffers[b->second].upper = now;
         ++now;
         break;
+      case trace::event_kind::read:
+      case trace::event_kind::write:
+      case trace::event_kind::operation:
+      case trace::event_kind::host_copy: break;
     }
   }
   for (plan::buffer& b : p.buffers) {

@@ -61,7 +61,7 @@ using namespace gmlake;
 
 extern "C" {
 
-GMLAKE_EXPORT int gmlake_abi_version() { return 2; }
+GMLAKE_EXPORT int gmlake_abi_version() { return 3; }
 
 GMLAKE_EXPORT char const* gmlake_configure(char const* text) {
   return attempt([&] {
@@ -129,6 +129,23 @@ GMLAKE_EXPORT char const* gmlake_record_start() {
 }
 GMLAKE_EXPORT char const* gmlake_record_mark(char const* label) {
   return attempt([&] { torch_process::get().mark(label); });
+}
+GMLAKE_EXPORT char const* gmlake_note_access(void* block, int reads, int writes) {
+  return attempt([&] { torch_process::get().note_access(block, reads != 0, writes != 0); });
+}
+GMLAKE_EXPORT long long gmlake_note_operation() {
+  long long number = torch_operations::none;
+  char const* const wrong = attempt([&] { number = torch_process::get().note_operation(); });
+  return wrong != nullptr ? torch_operations::none : number;
+}
+GMLAKE_EXPORT char const* gmlake_operation_took(long long number, long long nanoseconds) {
+  return attempt([&] {
+    if (nanoseconds < 0) throw torch_failure("gmlake: an operation takes no negative time");
+    torch_process::get().operation_took(number, std::chrono::nanoseconds(nanoseconds));
+  });
+}
+GMLAKE_EXPORT char const* gmlake_note_host_copy(void* block) {
+  return attempt([&] { torch_process::get().note_host_copy(block); });
 }
 GMLAKE_EXPORT char const* gmlake_record_stop() {
   return attempt([] { torch_process::get().stop_recording(); });

@@ -3,6 +3,7 @@
 #include <random>
 #include <thread>
 
+#include "gmlake/adapter/torch_operations.hpp"
 #include "gmlake/trace/reader.hpp"
 #include "gmlake/trace/summary.hpp"
 #include "tests/adapter/torch_rig.hpp"
@@ -293,6 +294,7 @@ TEST_CASE("whatever happens, the trace is well-formed and its peak is the pools'
     o.lag = 20;
     torch_rig r(o);
     torch_recording recording;
+    torch_operations operations;
     std::vector<std::pair<address, bytes>> live;
     bytes now = 0, peak = 0;
     bool recorded = false, open = false;
@@ -316,6 +318,12 @@ TEST_CASE("whatever happens, the trace is well-formed and its peak is the pools'
         r.device().trim();
       } else if (what == 2) {
         recording.mark("mark");
+      } else if (what < 8 && !live.empty()) {
+        for (bytes n = below(4); n > 0; --n) {
+          operations.access(recording, live[below(live.size())].first, below(2) == 0, below(2) == 0);
+        }
+        recording.took(operations.end(), std::chrono::nanoseconds(below(1000)));
+        if (below(4) == 0) recording.host_copy(live.back().first);
       } else if (what < 55 || live.empty()) {
         bytes const n = below(3) == 0 ? below(20'000) : below(12 * mib);
         if (auto const got = r.device().allocate(n, below(2) == 0 ? a : b)) {
@@ -329,7 +337,7 @@ TEST_CASE("whatever happens, the trace is well-formed and its peak is the pools'
         now -= live.back().second;
         live.pop_back();
       }
-      if (!recorded || i % 100 != 0) continue;
+      if (!recorded || i % 100 != 0 || recording.look().events == 0) continue;
       trace::trace const t = read_back(recording);
       REQUIRE(trace::summarize(t).peak_requested == peak);
       REQUIRE(left_over(t) == now);
@@ -381,4 +389,124 @@ TEST_CASE("recording may start while other threads allocate") {
   CHECK(wrong == 0);
   CHECK(left_over(read_back(recording)) == left);
   REQUIRE(r.device().end(p));
+}
+
+TEST_CASE("an operation's accesses and its end stand in the trace where it ended, behind what it allocated") {
+  torch_rig r;
+  torch_recording recording;
+  torch_operations operations;
+  address const x = r.take(mib, a);
+  recording.start(r.device());
+  recording.host_copy(x);
+  address const y = r.take(100, a);
+  operations.access(recording, x, true, false);
+  operations.access(recording, y, false, true);
+  address const z = r.take(200, a);
+  operations.access(recording, z, true, true);
+  operations.access(recording, z, false, false);
+  CHECK(operations.end() == 0);
+  r.give(y);
+  CHECK(recording.text() == "a,0,1048576,0\nh,0\na,1,100,0\na,2,200,0\nr,0\nw,1\nr,2\nw,2\no,0\nf,1\n");
+  CHECK(recording.look().events == 10);
+  CHECK(recording.look().allocations == 3);
+  (void)read_back(recording);
+}
+
+TEST_CASE("an operation without accesses has no number and isn't recorded") {
+  torch_rig r;
+  torch_recording recording;
+  torch_operations operations;
+  recording.start(r.device());
+  CHECK(operations.end() == torch_operations::none);
+  operations.access(recording, r.take(100, a), false, false);
+  CHECK(operations.end() == torch_operations::none);
+  CHECK(recording.look().events == 1);
+}
+
+TEST_CASE("operations' times come in any order, and only to their own") {
+  torch_rig r;
+  torch_recording recording;
+  torch_operations operations;
+  recording.start(r.device());
+  address const x = r.take(100, a);
+  std::int64_t numbers[3];
+  for (std::int64_t& n : numbers) {
+    operations.access(recording, x, true, false);
+    n = operations.end();
+  }
+  using std::chrono::nanoseconds;
+  recording.took(numbers[2], nanoseconds(30));
+  recording.took(numbers[0], nanoseconds(10));
+  recording.took(numbers[0], nanoseconds(11));  // known already
+  recording.took(77, nanoseconds(5));           // of nobody
+  CHECK(recording.text() == "a,0,100,0\nr,0\no,10\nr,0\no,0\nr,0\no,30\n");
+  r.device().listen(torch_audience::recording, nullptr);
+  recording.start(r.device());
+  operations.access(recording, x, true, false);
+  std::int64_t const after = operations.end();
+  recording.took(numbers[1], nanoseconds(20));  // of the recording before
+  recording.took(after, nanoseconds(40));
+  CHECK(recording.text() == "a,0,100,0\nr,0\no,40\n");
+}
+
+TEST_CASE("an operation on two devices' blocks is recorded on both, under one number") {
+  torch_rig r, other;
+  torch_recording here, there;
+  torch_operations operations;
+  here.start(r.device());
+  there.start(other.device());
+  address const x = r.take(100, a);
+  address const y = other.take(200, a);
+  operations.access(here, x, true, false);
+  operations.access(there, y, false, true);
+  operations.access(here, x, false, true);
+  std::int64_t const number = operations.end();
+  here.took(number, std::chrono::nanoseconds(5));
+  there.took(number, std::chrono::nanoseconds(5));
+  CHECK(here.text() == "a,0,100,0\nr,0\nw,0\no,5\n");
+  CHECK(there.text() == "a,0,200,0\nw,0\no,5\n");
+}
+
+TEST_CASE("each thread's operation is its own, and stands in one piece") {
+  torch_rig r;
+  torch_recording recording;
+  torch_operations operations;
+  recording.start(r.device());
+  address const x = r.take(100, a);
+  address const y = r.take(100, a);
+  constexpr int each = 500;
+  auto const work = [&](address first, address second) {
+    for (int i = 0; i < each; ++i) {
+      operations.access(recording, first, true, false);
+      operations.access(recording, second, false, true);
+      recording.took(operations.end(), std::chrono::nanoseconds(1));
+    }
+  };
+  std::thread one(work, x, y), two(work, y, x);
+  one.join();
+  two.join();
+  trace::trace const t = read_back(recording);
+  REQUIRE(t.events.size() == 2 + 3 * 2 * each);
+  for (std::size_t i = 2; i < t.events.size(); i += 3) {
+    REQUIRE(t.events[i].kind == trace::event_kind::read);
+    REQUIRE(t.events[i + 1].kind == trace::event_kind::write);
+    REQUIRE(t.events[i].id != t.events[i + 1].id);
+    REQUIRE(t.events[i + 2].kind == trace::event_kind::operation);
+    REQUIRE(t.events[i + 2].size == 1);
+  }
+}
+
+TEST_CASE("the series goes on over accesses") {
+  torch_rig r;
+  torch_recording recording;
+  torch_operations operations;
+  recording.start(r.device());
+  address const x = r.take(mib, a);
+  for (int i = 0; i < 3; ++i) {
+    operations.access(recording, x, true, false);
+    (void)operations.end();
+  }
+  auto const s = recording.look().series;
+  REQUIRE(s.samples.size() == 7);
+  for (auto const& one : s.samples) CHECK(one.requested == mib);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gmlake/trace/any_reader.hpp"
+#include "gmlake/trace/programs.hpp"
 #include "gmlake/trace/summary.hpp"
 #include "gmlake/trace/writer.hpp"
 
@@ -24,28 +25,51 @@ bool same(event const& a, event const& b) {
 }
 
 void check_well_formed(trace const& t) {
-  std::vector<bool> freed;
+  std::vector<bool> freed, copied;
+  std::uint64_t time = 0;
   for (event const& e : t.events) {
     switch (e.kind) {
       case event_kind::allocate:
         require(e.id == freed.size() && e.size <= max_size);
         freed.push_back(false);
+        copied.push_back(false);
         break;
       case event_kind::deallocate:
         require(e.id < freed.size() && !freed[e.id]);
         freed[e.id] = true;
         break;
       case event_kind::mark: require(e.id < t.labels.size()); break;
+      case event_kind::read: require(e.id < freed.size() && !freed[e.id]); break;
+      case event_kind::write: require(e.id < freed.size() && !freed[e.id] && !copied[e.id]); break;
+      case event_kind::host_copy:
+        require(e.id < freed.size() && !freed[e.id]);
+        copied[e.id] = true;
+        break;
+      case event_kind::operation:
+        require(e.size <= max_time - time);
+        time += e.size;
+        break;
     }
   }
   require(freed.size() == t.allocations);
   require(summarize(t).peak_requested <= max_size);
 }
 
+void check_programs(trace const& t) {
+  step_programs const made = programs_of(t);
+  require(made.has_value() == !made.steps.empty());
+  for (step_program const& s : made.steps) {
+    require(gmlake::swap::find_fault(s.program) == nullptr);
+    require(s.allocations.size() == s.program.variables.size());
+    require(alike(s.program, s.program));
+  }
+}
+
 void check(parse_result const& whole, parse_result const& pieces) {
   require(whole.error.line == pieces.error.line && whole.error.message == pieces.error.message);
   if (!whole) return require(!whole.error.message.empty());
   check_well_formed(whole.value);
+  check_programs(whole.value);
   parse_result const again = read(write(whole.value));
   require(again.has_value() && again.value.events.size() == whole.value.events.size());
   require(again.value.labels == whole.value.labels && again.value.allocations == whole.value.allocations);

@@ -51,6 +51,10 @@ const char* gmlake_save_plans(int device, const char* path) {
 int gmlake_placement(int p) { int before = where; where = p; return before; }
 const char* gmlake_record_start(void) { begun = 1; marks[0] = 0; return NULL; }
 const char* gmlake_record_mark(const char* l) { strcat(strcat(strcat(marks, "m,"), l), "\n"); return NULL; }
+const char* gmlake_note_access(void* block, int reads, int writes) { return NULL; }
+long long gmlake_note_operation(void) { return -1; }
+const char* gmlake_operation_took(long long number, long long ns) { return NULL; }
+const char* gmlake_note_host_copy(void* block) { return NULL; }
 const char* gmlake_record_stop(void) { return NULL; }
 const char* gmlake_record_text(int device, size_t* length) {
   if (!begun || device == 1) return NULL;
@@ -113,7 +117,7 @@ sys.modules["torch.optim"], sys.modules["torch.optim.optimizer"] = types.ModuleT
 """
 
 
-def compiled(to, abi=2):
+def compiled(to, abi=3):
     source = to.with_suffix(".c")
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-DABI={abi}", str(source), "-o", str(to)], check=True)
@@ -237,7 +241,7 @@ def test_a_full_library_that_cannot_be_loaded_gives_way_to_the_plain_one_and_say
 def test_a_library_of_another_interface_is_refused(place):
     compiled(place.lib / "libgmlake_torch_full.so", abi=1)
     done = place.python("-c", "import gmlake; gmlake.enable(level='full')", expect=1)
-    assert "interface 1 and this package 2" in done.stderr
+    assert "interface 1 and this package 3" in done.stderr
 
 
 def test_without_a_library_the_error_names_the_place(place):
@@ -363,9 +367,7 @@ print(seen + [now()])
 
 
 def test_marks_and_placements_do_nothing_without_gmlake(place):
-    program = (
-        "import gmlake\nwith gmlake.step(), gmlake.one_handle(), gmlake.own_chunks(): gmlake.mark('x'); print('ran')"
-    )
+    program = "import gmlake\nwith gmlake.step(), gmlake.one_handle(), gmlake.own_chunks(), gmlake.accesses():\n  gmlake.mark('x'); gmlake.frozen(); print('ran')"
     assert place.says(program) == "ran"
 
 

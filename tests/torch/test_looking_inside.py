@@ -98,6 +98,12 @@ def parsed(path):
             assert number < born and number not in gone, line
             gone.add(number)
             events.append((kind, number, 0))
+        elif kind in "rwh":
+            (number,) = map(int, rest)
+            assert number < born and number not in gone, line
+            events.append((kind, number, 0))
+        elif kind == "o":
+            events.append((kind, None, int(rest[0])))
         else:
             assert kind == "m" and len(rest) == 1 and rest[0], line
             events.append((kind, rest[0], 0))
@@ -139,6 +145,28 @@ def test_a_record_is_a_well_formed_trace_with_its_marks(tmp_path):
     assert sum(kind == "a" for kind, *_ in events) > 5 * 10
     order = [label for kind, label, _ in events if kind == "m"]
     assert order[:3] == ["step", "backward", "optimizer"]
+
+
+def test_a_record_with_accesses_tells_what_operators_read_and_write_and_how_long_they_run(tmp_path):
+    path = tmp_path / "run.csv.gz"
+    with gmlake.record(str(path)), gmlake.accesses():
+        a = torch.ones(3000, 3000, device="cuda")
+        gmlake.frozen(a)
+        b = a @ a
+        b.t().add_(1)
+    events = parsed(path)
+    first, second = (number for kind, number, size in events if kind == "a" and size == 4 * 3000**2)
+    assert [(kind, number) for kind, number, _ in events if kind in "rwh" and number in (first, second)] == [
+        ("w", first),
+        ("h", first),
+        ("r", first),
+        ("w", second),
+        ("r", second),
+        ("w", second),
+    ]
+    times = [size for kind, _, size in events if kind == "o"]
+    assert len(times) == 3 and all(0 < time < 10**10 for time in times)
+    assert torch.equal(b, torch.full_like(b, 3001))
 
 
 def test_a_record_ends_when_stopped(tmp_path):

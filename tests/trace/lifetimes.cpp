@@ -6,6 +6,20 @@
 
 using namespace gmlake;
 
+TEST_CASE("accesses, times and the host's copies take no part of lifetimes") {
+  auto const with = trace::read("m,step\na,0,1,0\nh,0\nr,0\na,1,2,0\no,5\nw,1\nf,0\no,5\nm,step\n");
+  auto const without = trace::read("m,step\na,0,1,0\na,1,2,0\nf,0\nm,step\n");
+  REQUIRE(with);
+  auto const a = trace::lifetimes_of(with.value), b = trace::lifetimes_of(without.value);
+  REQUIRE(a.all().size() == 2);
+  CHECK(a.now() == b.now());
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(a.all()[i].birth == b.all()[i].birth);
+    CHECK(a.all()[i].death == b.all()[i].death);
+  }
+  CHECK(a.step(0).period == b.step(0).period);
+}
+
 TEST_CASE("a trace's buffers have their sizes as placed, and its marks are their phases") {
   auto const read = trace::read("a,0,1,0\nm,step\na,1,513,2\na,2,0,0\nf,1\nm,backward\nf,0\nm,step\n");
   REQUIRE(read);

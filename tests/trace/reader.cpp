@@ -25,6 +25,44 @@ TEST_CASE("a trace is read as its events") {
   CHECK(r.value.events[5].id == 0);
 }
 
+TEST_CASE("accesses, times and the host's copies are read as events that name the allocation") {
+  auto const r = trace::read("a,0,512,0\na,1,0,3\nh,0\nr,0\nw,1\nf,1\no,9223372036854775807\no,0\n");
+  REQUIRE(r);
+  using trace::event_kind;
+  struct expected {
+    event_kind kind;
+    std::uint32_t id;
+    std::uint64_t size;
+  };
+  expected const all[] = {{event_kind::host_copy, 0, 0},
+                          {event_kind::read, 0, 0},
+                          {event_kind::write, 1, 0},
+                          {event_kind::deallocate, 1, 0},
+                          {event_kind::operation, 0, 9223372036854775807u},
+                          {event_kind::operation, 0, 0}};
+  REQUIRE(r.value.events.size() == 8);
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    CHECK(r.value.events[i + 2].kind == all[i].kind);
+    CHECK(r.value.events[i + 2].id == all[i].id);
+    CHECK(r.value.events[i + 2].size == all[i].size);
+    CHECK(r.value.events[i + 2].stream == 0);
+  }
+}
+
+TEST_CASE("an operation may access nothing, a block twice, and what is freed before it ends") {
+  CHECK(trace::read("o,1\n"));
+  CHECK(trace::read("a,0,1,0\nr,0\nr,0\nw,0\nw,0\no,1\n"));
+  CHECK(trace::read("a,0,1,0\nr,0\nf,0\no,1\n"));
+  CHECK(trace::read("a,0,1,0\nr,0\nm,step\no,1\n"));
+  CHECK(trace::read("a,0,1,0\nr,0\n"));  // cut off
+}
+
+TEST_CASE("the host has copies of what was written before, and may be said to twice") {
+  CHECK(trace::read("a,0,1,0\nw,0\no,1\nh,0\nh,0\nr,0\no,1\nf,0\n"));
+  CHECK(trace::read("a,0,1,0\na,1,1,0\nh,0\nw,1\na,2,1,0\nw,2\no,1\n"));
+}
+
 TEST_CASE("a line that is not part of a trace is named, with what is wrong") {
   struct bad {
     char const* text;
@@ -46,9 +84,9 @@ TEST_CASE("a line that is not part of a trace is named, with what is wrong") {
       {"m\n", 1, "truncated line: the mark's label is missing"},
       {"m,\n", 1, "truncated line: the mark's label is missing"},
       {"m,a\tb\n", 1, "the mark's label \"a\\x09b\" is not printable"},
-      {"x,0\n", 1, "unknown kind \"x\": expected a, f or m"},
-      {"alloc,0,1,0\n", 1, "unknown kind \"alloc\": expected a, f or m"},
-      {"\x1f\x8b\x08\n", 1, "unknown kind \"\\x1f\\x8b\\x08\": expected a, f or m"},
+      {"x,0\n", 1, "unknown kind \"x\": expected a, f, m, r, w, o or h"},
+      {"alloc,0,1,0\n", 1, "unknown kind \"alloc\": expected a, f, m, r, w, o or h"},
+      {"\x1f\x8b\x08\n", 1, "unknown kind \"\\x1f\\x8b\\x08\": expected a, f, m, r, w, o or h"},
       {"a,0,1,0\nf,0\nf,0\n", 3, "double free of id 0"},
       {"a,0,1,0\nf,1\n", 2, "free of the unknown id 1"},
       {"f,0\na,0,1,0\n", 1, "free of the unknown id 0"},
@@ -75,7 +113,28 @@ TEST_CASE("a line that is not part of a trace is named, with what is wrong") {
       {"a,0,1,4294967296\n", 1, "stream \"4294967296\" is too large"},
       {"a,0,1,0,7\n", 1, "stream \"0,7\" has trailing garbage"},
       {"a,0,1,0\r\n", 1, "stream \"0\\x0d\" has trailing garbage"},
-      {"a;0;1;0\n", 1, "unknown kind \"a;0;1;0\": expected a, f or m"},
+      {"r\n", 1, "truncated line: a read has 2 fields, this one 1"},
+      {"w,\n", 1, "id is missing"},
+      {"h\n", 1, "truncated line: a host copy has 2 fields, this one 1"},
+      {"r,0\n", 1, "read of the unknown id 0"},
+      {"a,0,1,0\nw,1\n", 2, "write of the unknown id 1"},
+      {"a,0,1,0\nh,1\n", 2, "host copy of the unknown id 1"},
+      {"a,0,1,0\nf,0\nr,0\n", 3, "read of id 0, which is freed"},
+      {"a,0,1,0\nf,0\nw,0\n", 3, "write of id 0, which is freed"},
+      {"a,0,1,0\nf,0\nh,0\n", 3, "host copy of id 0, which is freed"},
+      {"a,0,1,0\nh,0\nf,0\nw,0\n", 4, "write of id 0, which is freed"},
+      {"a,0,1,0\nh,0\nw,0\n", 3, "write of id 0, of which the host has a copy"},
+      {"a,0,1,0\nr,-0\n", 2, "id \"-0\" is negative"},
+      {"a,0,1,0\nw,0,1\n", 2, "id \"0,1\" has trailing garbage"},
+      {"a,0,1,0\nr,4294967296\n", 2, "read of the unknown id 4294967296"},
+      {"o\n", 1, "truncated line: an operation has 2 fields, this one 1"},
+      {"o,\n", 1, "time is missing"},
+      {"o,-1\n", 1, "time \"-1\" is negative"},
+      {"o,1.5\n", 1, "time \"1.5\" has trailing garbage"},
+      {"o,9223372036854775808\n", 1, "time \"9223372036854775808\" is too large"},
+      {"o,9223372036854775807\no,0\no,1\n", 3, "time \"1\" overflows the sum of times"},
+      {"u,0\n", 1, "unknown kind \"u\": expected a, f, m, r, w, o or h"},
+      {"a;0;1;0\n", 1, "unknown kind \"a;0;1;0\": expected a, f, m, r, w, o or h"},
   };
   for (bad const& b : cases) {
     CAPTURE(std::string(b.text));
@@ -93,7 +152,7 @@ TEST_CASE("an endless line is refused before it fills the memory") {
 }
 
 TEST_CASE("pieces of any size read like the whole") {
-  std::string const text = "m,step\na,0,512,0\na,1,1048576,3\nf,0\nm,backward\nf,1\n";
+  std::string const text = "m,step\na,0,512,0\na,1,1048576,3\nh,1\nr,1\nw,0\no,1500\nf,0\nm,backward\nf,1\n";
   for (std::size_t size = 1; size <= text.size(); ++size) {
     CAPTURE(size);
     trace::reader r;
@@ -115,7 +174,10 @@ TEST_CASE("after an error the reader takes no more, and starts anew when finishe
 }
 
 TEST_CASE("what is written is read back as the same trace") {
-  std::string const text = "a,0,0,0\na,1,140737488355328,4294967295\nm,a label, with commas\nf,1\nm,step\nf,0\n";
+  std::string const text =
+      "a,0,0,0\na,1,140737488355328,4294967295\nm,a label, with "
+      "commas\nw,1\no,9223372036854775807\nh,1\nr,0\nr,1\no,0\nf,1\n"
+      "m,step\nf,0\n";
   auto const r = trace::read(text);
   REQUIRE(r);
   CHECK(trace::write(r.value) == text);

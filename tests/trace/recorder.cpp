@@ -83,6 +83,67 @@ TEST_CASE("a block that lived when the log began is left out when it is freed, a
   CHECK(trace::write(r.value) == "a,0,200,0\nf,0\n");
 }
 
+TEST_CASE("accesses name the block that lives at their address, and times come when they are known") {
+  event_log log;
+  address const x{512};
+  log.allocated({.at = x, .requested = 5});
+  log.written(x);
+  std::size_t const first = log.operation();
+  log.deallocated({.at = x, .requested = 5});
+  log.allocated({.at = x, .requested = 6});
+  log.read(x);
+  log.written(x);
+  std::size_t const second = log.operation();
+  log.host_copy(x);
+  log.host_copy(x);
+  log.took(second, std::chrono::nanoseconds(20));
+  CHECK(trace::write(trace::record(log).value) == "a,0,5,0\nw,0\no,0\nf,0\na,1,6,0\nr,1\nw,1\no,20\nh,1\n");
+  log.took(first, std::chrono::nanoseconds(7));
+  CHECK(trace::write(trace::record(log).value) == "a,0,5,0\nw,0\no,7\nf,0\na,1,6,0\nr,1\nw,1\no,20\nh,1\n");
+}
+
+TEST_CASE("an access where no block begins is left out and counted") {
+  event_log log;
+  log.read(address{512});
+  log.allocated({.at = address{512}, .requested = 5});
+  log.written(address{513});
+  log.host_copy(address{1024});
+  log.operation();
+  trace::recording const r = trace::record(log);
+  CHECK(r.strays == 3);
+  CHECK(trace::write(r.value) == "a,0,5,0\no,0\n");
+}
+
+TEST_CASE("the host's copies of what is written later on are left out and counted") {
+  event_log log;
+  address const x{512}, y{1024};
+  for (address const a : {x, y}) log.allocated({.at = a, .requested = 5});
+  log.host_copy(x);
+  log.host_copy(y);
+  log.written(x);
+  log.host_copy(x);
+  log.written(x);
+  log.host_copy(x);
+  trace::recording const r = trace::record(log);
+  CHECK(r.broken == 2);
+  std::string const text = trace::write(r.value);
+  CHECK(text == "a,0,5,0\na,1,5,0\nh,1\nw,0\nw,0\nh,0\n");
+  CHECK(trace::read(text));
+}
+
+TEST_CASE("times whose sum no trace may hold end it") {
+  event_log log;
+  log.took(log.operation(), std::chrono::nanoseconds::max());
+  log.took(log.operation(), std::chrono::nanoseconds(0));
+  log.took(log.operation(), std::chrono::nanoseconds(1));
+  log.allocated({.at = address{512}, .requested = 5});
+  log.read(address{512});
+  trace::recording const r = trace::record(log);
+  CHECK(r.cut);
+  CHECK(r.strays == 0);
+  CHECK(trace::write(r.value) == "o,9223372036854775807\no,0\n");
+}
+
 TEST_CASE("a log that stopped gives the trace's beginning, and says so") {
   event_log log{{.most = 1}};
   log.allocated({.at = address{512}, .requested = 5});

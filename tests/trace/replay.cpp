@@ -108,6 +108,37 @@ TEST_CASE("samples keep the peaks exact, and the snapshot shows the peak") {
   CHECK(hooks.peak()->blocks.at(0).size == 5000);
 }
 
+TEST_CASE("what the trace tells of accesses and times is no business of the pool's") {
+  auto const t = trace_of("m,step\na,0,100,0\nh,0\na,1,50,2\nr,0\nw,1\no,700\nf,0\no,5\nm,step\n");
+  struct counting : trace::no_hooks {
+    std::vector<std::size_t> events;
+    void passed(std::size_t i) { events.push_back(i); }
+  } hooks;
+  bump_pool pool;
+  recorded_timeline timeline;
+  auto const r = trace::replay(t, pool, timeline, hooks);
+  CHECK(r.ok());
+  CHECK(r.operations == 3);
+  CHECK(timeline.calls == "!111!");
+  CHECK(hooks.events == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  auto const s = trace::summarize(t);
+  CHECK(s.operations == 3);
+  CHECK(s.peak_requested == 150);
+  CHECK(s.peak_event == 3);
+  CHECK(s.steps == 2);
+}
+
+TEST_CASE("samples last over what is no request") {
+  auto const t = trace_of("a,0,100,0\nr,0\no,5\nr,0\no,5\nf,0\n");
+  bump_pool pool;
+  trace::no_timeline none;
+  trace::sampler<bump_pool> hooks(pool, t.events.size(), 0);
+  CHECK(trace::replay(t, pool, none, hooks).ok());
+  std::vector<bytes> requested;
+  for (auto const& one : hooks.series().samples) requested.push_back(one.requested);
+  CHECK(requested == std::vector<bytes>{100, 100, 100, 100, 100, 0});
+}
+
 TEST_CASE("a summary counts what the trace says") {
   auto const s = trace::summarize(trace_of("m,step\na,0,100,0\na,1,50,7\nm,backward\nf,0\nm,step\na,2,10,0\n"));
   CHECK(s.peak_requested == 150);
@@ -118,11 +149,12 @@ TEST_CASE("a summary counts what the trace says") {
 }
 
 TEST_CASE("scaling divides sizes and rounds up") {
-  auto t = trace_of("a,0,100,0\na,1,0,0\na,2,1,0\nf,0\n");
+  auto t = trace_of("a,0,100,0\na,1,0,0\na,2,1,0\nf,0\no,800\n");
   trace::scale(t, 8);
   CHECK(t.events[0].size == 13);
   CHECK(t.events[1].size == 0);
   CHECK(t.events[2].size == 1);
+  CHECK(t.events[4].size == 800);
 }
 
 }  // namespace

@@ -25,9 +25,11 @@ from .recording import Recording
 __all__ = [
     "Error",
     "Recording",
+    "accesses",
     "allocator",
     "enable",
     "enabled",
+    "frozen",
     "mark",
     "one_handle",
     "own_chunks",
@@ -144,6 +146,53 @@ def record(path: str | os.PathLike[str]) -> Recording:
     `Error` if switched off, while another recording runs, and where the path's folder is missing.
     """
     return Recording(activation.in_use(), path)
+
+
+@contextlib.contextmanager
+def accesses() -> Iterator[None]:
+    """What is recorded says inside which memory each of PyTorch's operators reads and writes, and how long it runs:
+
+        with gmlake.record("run.csv.gz"), gmlake.accesses():
+            …
+
+    That is of the operators which this thread runs, and of its backward passes; each takes tens of microseconds more of
+    the host. A time counts from when the device gets to the operator until it is past it, so that where the device
+    waits for the host, that is in it. Kernels that PyTorch does not dispatch one by one, as in compiled functions and
+    CUDA graphs, are not seen. Waits for the devices at the end, for the last times. Does nothing if switched off.
+    """
+    library = activation.switched_on()
+    if library is None:
+        yield
+        return
+    from .operators import AccessMode, CudaClock, Recorded
+
+    sink = Recorded(library)
+    clock = CudaClock(sink.took)
+
+    def tell() -> None:
+        clock.tell(wait=True)
+
+    Recording.before_stopping.append(tell)
+    try:
+        with AccessMode(sink, clock):
+            yield
+    finally:
+        Recording.before_stopping.remove(tell)
+        tell()
+
+
+def frozen(*what: Any) -> None:
+    """Says that the host has a copy of these tensors, or of these modules' parameters and buffers, and that nobody writes
+    them from now on: what is recorded tells so, but of those that are written after all. Does nothing if nothing is
+    recorded."""
+    library = activation.switched_on()
+    if library is None:
+        return
+    from .operators import storages
+
+    for one in what:
+        for pointer in storages(one):
+            library.do("gmlake_note_host_copy", pointer)
 
 
 def mark(label: str) -> None:

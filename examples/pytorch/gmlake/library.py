@@ -13,7 +13,7 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent / "lib"
-ABI_VERSION = 2
+ABI_VERSION = 3
 LEVELS = ("full", "plain")
 
 _STATUS = _TEXT = ctypes.c_char_p
@@ -33,6 +33,10 @@ _SIGNATURES = {
     "gmlake_placement": (ctypes.c_int, [ctypes.c_int]),
     "gmlake_record_start": (_STATUS, []),
     "gmlake_record_mark": (_STATUS, [ctypes.c_char_p]),
+    "gmlake_note_access": (_STATUS, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
+    "gmlake_note_operation": (ctypes.c_longlong, []),
+    "gmlake_operation_took": (_STATUS, [ctypes.c_longlong, ctypes.c_longlong]),
+    "gmlake_note_host_copy": (_STATUS, [ctypes.c_void_p]),
     "gmlake_record_stop": (_STATUS, []),
     "gmlake_record_text": (ctypes.c_void_p, [ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)]),
     "gmlake_report": (_STATUS, [ctypes.c_char_p]),

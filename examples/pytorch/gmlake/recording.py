@@ -21,6 +21,7 @@ class Recording:
     being recorded when the process ends is written then."""
 
     running: Recording | None = None
+    before_stopping: list[Callable[[], object]] = []  # for those who have something to tell late
 
     def __init__(self, library: Library, path: str | os.PathLike[str], whole_process: bool = False):
         """Raises `Error` where another recording is running, or the file's folder is missing."""
@@ -40,6 +41,8 @@ class Recording:
         time, and none in a forked child. Raises `Error` if one can't be written. Linear in the events."""
         if Recording.running is not self or os.getpid() != self._process:
             return []
+        for tell in Recording.before_stopping:
+            tell()
         Recording.running = None
         self._library.do("gmlake_record_stop")
         base = of_this_process(self.path) if self._whole_process else self.path

@@ -21,6 +21,7 @@
 
 #include "gmlake/adapter/claimed.hpp"
 #include "gmlake/adapter/torch_device.hpp"
+#include "gmlake/adapter/torch_operations.hpp"
 #include "gmlake/adapter/torch_recording.hpp"
 #include "gmlake/adapter/torch_streams.hpp"
 #include "gmlake/backend/cuda_vmm.hpp"
@@ -211,6 +212,23 @@ class torch_process {
       if (torch_recording* const one = r.load(std::memory_order_acquire)) one->mark(label);
     }
   }
+  /// This thread's operation reads or writes the block that begins at `p`. Does nothing for what is no pool's, and
+  /// where nothing is recorded. Throws `std::bad_alloc`.
+  void note_access(void const* p, bool reads, bool writes) {
+    if (torch_recording* const r = recording_of(p)) operations_.access(*r, to_address(p), reads, writes);
+  }
+  /// Ends this thread's operation. Returns its number, or `torch_operations::none`. Throws `std::bad_alloc`.
+  [[nodiscard]] std::int64_t note_operation() { return operations_.end(); }
+  /// How long that operation took; not negative.
+  void operation_took(std::int64_t number, std::chrono::nanoseconds time) noexcept {
+    for (auto const& r : recordings_) {
+      if (torch_recording* const one = r.load(std::memory_order_acquire)) one->took(number, time);
+    }
+  }
+  /// The host has a copy of the block that begins at `p`, which nobody writes from here on.
+  void note_host_copy(void const* p) noexcept {
+    if (torch_recording* const r = recording_of(p)) r->host_copy(to_address(p));
+  }
   /// Null where nothing was recorded.
   [[nodiscard]] torch_recording* recording(int ordinal) const noexcept {
     return ordinal >= 0 && ordinal < most_devices
@@ -219,6 +237,13 @@ class torch_process {
   }
 
  private:
+  /// Who records the block's device now; null for nobody.
+  [[nodiscard]] torch_recording* recording_of(void const* p) const noexcept {
+    if (!recording_.load(std::memory_order_relaxed) || forked()) return nullptr;
+    torch_registry::owner const o = owner(p);
+    return o.pool != nullptr ? recording(o.device->ordinal()) : nullptr;
+  }
+
   /// Throws `torch_failure` where the file can't be read or isn't one of plans.
   [[nodiscard]] static std::vector<plan::plan> read_plan_file(std::string const& path) {
     std::ifstream in(path, std::ios::binary);
@@ -283,7 +308,8 @@ class torch_process {
   std::mutex opening_;
   torch_settings_reader settings_;
   bool configured_ = false;
-  bool recording_ = false;
+  std::atomic<bool> recording_{false};
+  torch_operations operations_;
   torch_registry registry_;
   torch_foreign_streams foreign_;
   std::array<std::atomic<torch_device*>, most_devices> devices_{};

@@ -1,14 +1,19 @@
 #pragma once
-/// What a device's pools do, as it happens: the events for a trace, how full the pools were over time, and where
-/// everything was at the peak. For `gmlake.record` and `gmlake.report`.
+/// What a device's pools do, as it happens: the events for a trace, with what the program tells of its accesses to
+/// them, how full the pools were over time, and where everything was at the peak. For `gmlake.record` and
+/// `gmlake.report`.
 ///
 /// The series keeps at most so many samples, each the highest values of its events; when they are full, neighbours are
 /// joined. A snapshot is taken where the peak has risen by a fiftieth since the last.
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -20,6 +25,16 @@
 
 namespace gmlake {
 
+class torch_recording;
+
+/// What an operation does with a block, and who records the block's device.
+struct torch_access {
+  torch_recording* on = nullptr;
+  address at{};  ///< where the block begins
+  bool reads = false;
+  bool writes = false;
+};
+
 class torch_recording : public torch_listener {
  public:
   /// Forgets what was recorded and begins with what lives on the device now. Precondition: the device tells nobody yet.
@@ -28,6 +43,7 @@ class torch_recording : public torch_listener {
     {
       std::scoped_lock const lock(mutex_);
       log_ = event_log{};
+      untimed_.clear();
       labels_.clear();
       born_.clear();
       series_ = {};
@@ -58,6 +74,39 @@ class torch_recording : public torch_listener {
     std::scoped_lock const lock(mutex_);
     auto const known = std::ranges::find(labels_, label);
     log_.mark((known != labels_.end() ? *known : labels_.emplace_back(label)).c_str());
+  }
+
+  /// An operation of device work has ended: enters its accesses to what is recorded here. Its time counts as 0 until it
+  /// is known. Precondition: no other operation ever had this number. Throws `std::bad_alloc`.
+  void operation(std::int64_t number, std::span<torch_access const> accesses) {
+    std::scoped_lock const lock(mutex_);
+    for (torch_access const& a : accesses) {
+      if (a.on != this) continue;
+      if (a.reads) {
+        log_.read(a.at);
+        sample();
+      }
+      if (a.writes) {
+        log_.written(a.at);
+        sample();
+      }
+    }
+    untimed_.emplace(number, log_.operation());
+    sample();
+  }
+  /// How long it took; not negative. Does nothing for operations that are not in the recording, or have a time.
+  void took(std::int64_t number, std::chrono::nanoseconds time) noexcept {
+    std::scoped_lock const lock(mutex_);
+    auto const known = untimed_.find(number);
+    if (known == untimed_.end()) return;
+    log_.took(known->second, time);
+    untimed_.erase(known);
+  }
+  /// The host has a copy of the block that begins at `at`. The trace says so only if nothing writes it from here on.
+  void host_copy(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    log_.host_copy(at);
+    sample();
   }
 
   /// What was recorded so far, in gmlake's trace format. Linear; throws `std::bad_alloc`.
@@ -202,7 +251,8 @@ class torch_recording : public torch_listener {
 
   mutable std::mutex mutex_;
   event_log log_;
-  std::deque<std::string> labels_;  ///< where the log's marks point
+  std::unordered_map<std::int64_t, std::size_t> untimed_;  ///< operations' places in the log, by number
+  std::deque<std::string> labels_;                         ///< where the log's marks point
   std::unordered_set<std::uintptr_t> born_;
   bool starting_ = false;
   trace::time_series series_;

@@ -12,14 +12,23 @@
 
 namespace gmlake::trace {
 
-enum class event_kind : std::uint8_t { allocate, deallocate, mark };
+enum class event_kind : std::uint8_t {
+  allocate,
+  deallocate,
+  mark,
+  read,       ///< the running operation reads the allocation
+  write,      ///< the running operation writes it
+  operation,  ///< the running operation ends
+  host_copy,  ///< the host has a copy of the allocation, which nobody writes from here on
+};
 
 struct event {
-  bytes size = 0;            ///< allocate: bytes requested
-  std::uint32_t id = 0;      ///< allocate, deallocate: which allocation; mark: index into `trace::labels`
+  bytes size = 0;            ///< allocate: bytes requested; operation: the nanoseconds that it took
+  std::uint32_t id = 0;      ///< which allocation; mark: index into `trace::labels`; operation: 0
   std::uint32_t stream = 0;  ///< allocate: the recorded stream's number
   event_kind kind = event_kind::allocate;
 };
+static_assert(sizeof(event) == 24);
 
 struct trace {
   std::vector<event> events;

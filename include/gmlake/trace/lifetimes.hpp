@@ -11,17 +11,24 @@
 
 namespace gmlake::trace {
 
-/// Sizes become sizes as placed: multiples of 512, and never none. The trace keeps the readers' rules. Linear.
+/// An allocation's size as it is placed: a multiple of 512, and never none.
+[[nodiscard]] inline bytes placed_size(event const& e) noexcept {
+  return e.size == 0 ? plan::placed_unit : align_up(e.size, plan::placed_unit);
+}
+
+/// Sizes become sizes as placed. The trace keeps the readers' rules. Linear.
 [[nodiscard]] inline plan::lifetimes lifetimes_of(trace const& t) {
   plan::lifetimes all;
   std::vector<std::uint32_t> born(t.allocations);
   for (event const& e : t.events) {
     switch (e.kind) {
-      case event_kind::allocate:
-        born[e.id] = all.allocated(e.size == 0 ? plan::placed_unit : align_up(e.size, plan::placed_unit), e.stream);
-        break;
+      case event_kind::allocate: born[e.id] = all.allocated(placed_size(e), e.stream); break;
       case event_kind::deallocate: all.freed(born[e.id]); break;
       case event_kind::mark: all.mark(t.labels[e.id]); break;
+      case event_kind::read:
+      case event_kind::write:
+      case event_kind::operation:
+      case event_kind::host_copy: break;
     }
   }
   return all;

@@ -2,10 +2,12 @@
 /// What a reader gives back: a well-formed trace, or the first line that is not part of one and why.
 ///
 /// Every reader keeps the invariant that a trace without an error is well-formed: ids dense in order of birth, each
-/// freed at most once and only while live, sizes and their live sum within `max_size`. Nothing here throws but for
-/// want of host memory.
+/// freed at most once and only while live, sizes and their live sum within `max_size`; accesses only of what lives, no
+/// write behind a host copy, and the sum of all times within `max_time`. Nothing here throws but for want of host
+/// memory.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,9 @@ namespace gmlake::trace {
 
 /// No size, nor the sum of those live at once, may exceed this: a device's address space is 47 bits wide.
 inline constexpr bytes max_size = bytes{1} << 47;
+
+/// The sum of the times of all operations, in nanoseconds: what fits a signed number of 64 bits, 292 years.
+inline constexpr std::uint64_t max_time = std::numeric_limits<std::int64_t>::max();
 
 /// No line may be longer; far above what either format needs.
 inline constexpr std::size_t max_line_length = 4096;

@@ -18,7 +18,7 @@
 namespace gmlake::trace {
 
 /// The device's progress as replay drives it: `advance(n)` when n more events have passed, `finish_all()` at a `step`
-/// mark, by when all work queued so far is done. Marks are not events here.
+/// mark, by when all work queued so far is done. Only allocations and frees are events here.
 template <class T>
 concept Timeline = requires(T& t, std::uint64_t n) {
   { t.advance(n) } noexcept -> std::same_as<void>;
@@ -127,6 +127,10 @@ class replayer {
         }
         hooks_.passed(index);
         return true;
+      case event_kind::read:
+      case event_kind::write:
+      case event_kind::operation:
+      case event_kind::host_copy: hooks_.passed(index); return true;
     }
     ++r.operations;
     timeline_.advance(1);

@@ -36,6 +36,10 @@ struct trace_summary {
         break;
       case event_kind::deallocate: live -= sizes[e.id]; break;
       case event_kind::mark: s.steps += t.labels[e.id] == step_label; continue;
+      case event_kind::read:
+      case event_kind::write:
+      case event_kind::operation:
+      case event_kind::host_copy: continue;
     }
     ++s.operations;
   }

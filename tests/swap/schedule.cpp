@@ -1,0 +1,41 @@
+#include "gmlake/swap/schedule.hpp"
+
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+#include "tests/swap/programs.hpp"
+
+namespace gmlake::swap {
+namespace {
+
+program two() {
+  program p{std::vector<time>(6, time(1)), {}};
+  p.variables.push_back({.size = 3, .death = 6, .carried = true, .accesses = {{1}, {4}}});
+  p.variables.push_back({.size = 5, .birth = 0, .death = 6, .has_copy = true, .accesses = {{0}, {5}}});
+  return p;
+}
+
+std::string_view fault(schedule const& s) {
+  char const* const f = find_fault(two(), s);
+  return f == nullptr ? "" : f;
+}
+
+TEST_CASE("a schedule's traffic is what crosses: what the host has a copy of crosses once") {
+  schedule const s{{{{0, 1, 4}, 2}, {{1, 0, 5}, 5}}, {1, 0}};
+  CHECK(fault(s) == "");
+  CHECK(traffic_of(two(), s).out == 3);
+  CHECK(traffic_of(two(), s).in == 8);
+}
+
+TEST_CASE("a schedule that isn't the program's is found out") {
+  CHECK(fault({{{{0, 1, 5}, 2}}, {0}}) == "a move is an absence of the program");
+  CHECK(fault({{{{0, 1, 4}, 1}}, {0}}) == "a way back begins while the variable is away");
+  CHECK(fault({{{{0, 4, 7}, 8}}, {0}}) == "a way back begins while the variable is away");
+  CHECK(fault({{{{0, 1, 4}, 2}, {{0, 1, 4}, 2}}, {0, 1}}) == "a variable leaves once between two accesses");
+  CHECK(fault({{{{0, 1, 4}, 2}}, {}}) == "what leaves comes back");
+  CHECK(fault({{{{0, 1, 4}, 2}, {{0, 4, 7}, 5}}, {1, 1}}) == "what leaves comes back once");
+}
+
+}  // namespace
+}  // namespace gmlake::swap
