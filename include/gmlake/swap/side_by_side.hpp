@@ -74,7 +74,7 @@ class side_by_side {
       for (auto const& s : starts_) {
         auto const own = static_cast<double>(s.back().count());
         double const whole = static_cast<double>(longest.count()) * k;
-        steps.push_back(std::max(1U, static_cast<std::uint32_t>(whole / own + 0.5)));
+        steps.push_back(std::max(1U, static_cast<std::uint32_t>(std::llround(whole / own))));
         most = std::max(most, std::abs(whole / (steps.back() * own) - 1));
       }
       if (most >= stretch_) continue;
@@ -88,7 +88,7 @@ class side_by_side {
   [[nodiscard]] time at(std::uint32_t j, std::uint32_t step, std::uint32_t i) const {
     double const own = static_cast<double>(starts_[j].back().count());
     double const whole = own * step + static_cast<double>(starts_[j][i].count());
-    return time(static_cast<time::rep>(whole / (own * steps_[j]) * static_cast<double>(common_.count()) + 0.5));
+    return time(std::llround(whole / (own * steps_[j]) * static_cast<double>(common_.count())));
   }
 
   void add(std::uint32_t j, std::vector<time> const& bounds, joint_program& made) const {
