@@ -136,6 +136,14 @@ TEST_CASE("only live movable blocks are vacated and refilled") {
   CHECK(r.pool().refill(moved).error().code == errc::double_free);
 }
 
+TEST_CASE("a pinned pool keeps the memory under its blocks") {
+  plain_rig r;
+  address const moved = r.take(movable(2 * chunk_bytes));
+  r.pool().pin();
+  CHECK(r.pool().vacate(moved).error().code == errc::invalid_argument);
+  CHECK_FALSE(r.device.beneath(moved, 2 * chunk_bytes).empty());
+}
+
 TEST_CASE("a pool that never stitches has no movable blocks") {
   rig<rig_config<one_stream>::with_stitch<no_stitch>> r;
   result<address> const got = r.pool().allocate(movable(chunk_bytes));

@@ -8,7 +8,6 @@
 /// come twice. It must not look at more than a few points for a request; out of host memory it stops.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <new>

@@ -69,7 +69,8 @@ class basic_pool {
   /// Takes the memory from under a movable block, which keeps its address and is as good as unmapped; the memory serves
   /// others. Its contents are gone: whoever wants them has copied them. The caller vouches that all work that uses the
   /// block has finished. No effect on a block without memory. Errors: `unknown_pointer`, `double_free`;
-  /// `invalid_argument` where the block is not movable; the driver's own. On any error nothing has changed.
+  /// `invalid_argument` where the block is not movable or the pool is pinned; the driver's own. On any error nothing
+  /// has changed.
   [[nodiscard]] result<void> vacate(address block) noexcept {
     std::scoped_lock const lock(mutex_);
     return engine_.vacate(block);

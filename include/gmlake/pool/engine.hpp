@@ -97,10 +97,11 @@ class engine {
 
   /// Takes the memory from under the movable block at `at`, which keeps its address. The caller vouches that no device
   /// work uses it any more. No effect where it has none. Errors: `unknown_pointer`, `double_free`; `invalid_argument`
-  /// where the block is not movable; the driver's: then nothing has changed.
+  /// where the block is not movable or the pool is pinned; the driver's: then nothing has changed.
   [[nodiscard]] result<void> vacate(address at) noexcept {
     result<block*> const b = movable_at(at, "vacate");
     if (!b) return failure(b.error());
+    if (p_.options.pinned) return failure(errc::invalid_argument, "vacate: the pool is pinned");
     p_.owed.settle();
     return (*b)->view->vacated() ? result<void>{} : stitch_.vacate(**b);
   }
