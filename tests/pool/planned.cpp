@@ -94,6 +94,23 @@ TEST_CASE("a plan that takes its time is taken up later") {
   }
 }
 
+TEST_CASE("a plan that is there while its step is under way waits for the next one") {
+  for (bool marked : {true, false}) {
+    for (int events = 0; events < 60; ++events) {
+      CAPTURE(marked);
+      CAPTURE(events);
+      // No more memory than the steps need, so that the plan's is in use where a step began without it.
+      training<planned_later> t({.marked = marked, .spare = 0, .plans_take = events});
+      script const s = training_step({.carried = false});
+      t.begin();
+      t.steps(7, s);
+      follows(t, s);
+      CHECK(t.seen().made == 1);
+      end(t);
+    }
+  }
+}
+
 namespace {
 
 /// A good plan of a step: what a pool made that saw it.

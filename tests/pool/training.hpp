@@ -123,6 +123,7 @@ struct training_options {
   bytes capacity = 256_MiB;
   std::uint64_t seed = 1;  ///< of the perturbations
   int validate_every = 64;
+  int plans_take = -1;  ///< so many events after it was asked for, a plan is there; below 0: when it is told to
 };
 
 /// How often what happens, in so many of a thousand events.
@@ -299,6 +300,8 @@ class training {
   void tick() {
     ++events_;
     if constexpr (concurrent) time_->advance();
+    if (jobs_ == nullptr || jobs_->empty()) asked_since_ = events_;
+    else if (options_.plans_take >= 0 && events_ - asked_since_ > options_.plans_take) make_plans();
     if (events_ % options_.validate_every == 0) look();
   }
 
@@ -507,6 +510,7 @@ class training {
   std::uintptr_t next_stream_ = 1;
   std::uint64_t patterns_ = 0;
   int events_ = 0;
+  int asked_since_ = 0;  ///< the last event without a plan that was asked for
   bool faulted_ = false;
   std::string fault_;
 };

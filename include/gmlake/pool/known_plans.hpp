@@ -35,6 +35,8 @@ class known_plans : public courses<Config> {
     bool placed = false;          ///< its addresses are those of the course now
     int left_early = 0;           ///< times in a row
     track const* next = nullptr;  ///< what was followed after it the last time
+    /// It was made while a step was under way, which has its memory in use: the requests logged when that is over.
+    std::uint64_t not_before = 0;
   };
   static constexpr std::size_t most_tracks = 16;
   /// A plan that was given up too early so often is not followed until it has come often again.

@@ -478,6 +478,7 @@ class planner : public known_plans<Config> {
       std::vector<plan::segment> const segments(there.begin(), there.end());
       job_ = std::make_shared<plan::plan_job>(std::move(step), segments);
       job_for_ = now_->memory().claims();
+      job_since_ = learner_.count();
       p_->planning.start(job_);
       take_up_job(user);
     } catch (std::bad_alloc const&) {
@@ -491,8 +492,10 @@ class planner : public known_plans<Config> {
     job_.reset();
     // Meanwhile its addresses may have become others'.
     if (made == nullptr || now_ == nullptr || now_->memory().claims() != job_for_) return;
+    bool const late = learner_.count() > job_since_;
+    std::uint64_t const not_before = late ? job_since_ + made->source().requests.size() : 0;
     try {
-      tracks_.push_back({std::move(made), true, 0});
+      tracks_.push_back({.way = std::move(made), .placed = true, .not_before = not_before});
     } catch (std::bad_alloc const&) {
       return;
     }
@@ -507,6 +510,7 @@ class planner : public known_plans<Config> {
     for (std::size_t i = tracks_.size(); i-- > 0;) {
       std::uint32_t const at = i == marked ? 0 : recent_.beginning_of(*tracks_[i].way);
       if (at == track::none || tracks_[i].left_early >= most_left_early) continue;
+      if (at != 0 && learner_.count() < tracks_[i].not_before) continue;
       if (!gathered(user)) return {};
       if (!tracks_[i].placed) {
         if (!claim(user, height_of(tracks_[i].way->source()), true)) {
@@ -543,7 +547,8 @@ class planner : public known_plans<Config> {
   track const* previous_ = nullptr;  ///< followed in the step before
   bool placeless_ = false;           ///< the last request that was not placed is the track's, which has no place for it
   std::shared_ptr<plan::plan_job> job_;
-  std::uint64_t job_for_ = 0;  ///< the arena that it plans for, as its `claims`
+  std::uint64_t job_for_ = 0;    ///< the arena that it plans for, as its `claims`
+  std::uint64_t job_since_ = 0;  ///< requests logged when it began, at a step's end
   plan::learner learner_;
   bool asked_ = false;    ///< the learner, about a request that has not been served yet
   bool watching_ = true;  ///< requests are logged: always but while a plan is followed that is trusted
