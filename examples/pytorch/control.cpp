@@ -25,7 +25,7 @@ torch_device& used(int device) {
 }
 
 tools::report live_report() {
-  tools::report page{.backend = "CUDA", .scale = 1, .sections = {}};
+  tools::report page{.backend = "CUDA", .scale = 1, .sections = {}, .swaps = {}};
   torch_process& process = torch_process::get();
   process.each_device([&](torch_device& d) {
     torch_recording const* const recorded = process.recording(d.ordinal());
@@ -61,7 +61,7 @@ using namespace gmlake;
 
 extern "C" {
 
-GMLAKE_EXPORT int gmlake_abi_version() { return 3; }
+GMLAKE_EXPORT int gmlake_abi_version() { return 4; }
 
 GMLAKE_EXPORT char const* gmlake_configure(char const* text) {
   return attempt([&] {

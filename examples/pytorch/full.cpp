@@ -2,6 +2,19 @@
 
 #include "export.hpp"
 #include "gmlake/adapter/torch_allocator.hpp"
+#include "gmlake/adapter/torch_paging.hpp"
+
+namespace {
+
+void see(c10::OperatorHandle const& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  gmlake::torch_operators::run(op, keys, stack);
+}
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, all) {
+  all.fallback(torch::CppFunction::makeFromBoxedFunction<&see>());
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -10,6 +23,17 @@ GMLAKE_EXPORT char const* gmlake_torch_version() { return TORCH_VERSION; }
 
 GMLAKE_EXPORT char const* gmlake_install() {
   return gmlake::torch_c::attempt([] { gmlake::torch_allocator::install(); });
+}
+
+/// Whether this thread's operators are announced to the pagers, and timed.
+GMLAKE_EXPORT char const* gmlake_page_operators(int announced, int timed) {
+  return gmlake::torch_c::attempt([&] {
+    gmlake::torch_paging& paging = gmlake::torch_paging::get();
+    if (announced != 0) gmlake::torch_operators::watcher().store(&paging);
+    gmlake::torch_operators::watch(announced != 0);
+    paging.time(timed != 0);
+    if (announced == 0) paging.settle();
+  });
 }
 
 }  // extern "C"

@@ -70,6 +70,86 @@ std::string known_options(CLI::App const& app) {
   return names;
 }
 
+std::string scheduler_help() {
+  std::string text =
+      "Instead of replaying, plan what the trace's typical step swaps to the host and when, and go through it on a "
+      "pool; "
+      "may be repeated. Known:";
+  for (scheduler const& s : schedulers) text += "\n  " + std::string(s.name) + ": " + std::string(s.what);
+  return text + "\n  all: each of them";
+}
+
+std::string check_scheduler(std::string const& name) {
+  if (!schedulers_named(name).empty()) return "";
+  std::string known = "all";
+  for (scheduler const& s : schedulers) (known += ", ") += s.name;
+  return "unknown scheduler '" + name + "'; known: " + known;
+}
+
+std::string check_swap_limit(std::string const& text) {
+  return parse_swap_limit(text) ? "" : "'" + text + "' is neither a share of the peak, as 0.65 or 65%, nor a size";
+}
+
+std::string check_rate(std::string const& text) {
+  return parse_rate(text) ? "" : "'" + text + "' is not a rate: a number with MB/s, GB/s, MiB/s or the like";
+}
+
+std::string check_latency(std::string const& text) {
+  return parse_latency(text) ? "" : "'" + text + "' is not a latency: up to a second, with ns, us, ms or s";
+}
+
+std::string check_factor(std::string const& text) {
+  double f = 0;
+  bool const number = CLI::detail::lexical_cast(text, f);
+  return number && f >= 1e-6 && f <= 1e6 ? "" : "'" + text + "' is not a number from 0.000001 to 1000000";
+}
+
+/// The texts of what goes with `--swap`.
+struct swap_texts {
+  std::vector<std::string> named;
+  std::string limit, channel, latency, slow;
+};
+
+void add_swap_options(CLI::App& app, swap_texts& given) {
+  auto* const swap = app.add_option("--swap", given.named, scheduler_help())
+                         ->type_name("NAME")
+                         ->take_all()
+                         ->allow_extra_args(false)
+                         ->check(CLI::Validator(check_scheduler, ""));
+  for (char const* other : {"--preset", "--backend", "--limit", "--min-limit", "--plan", "--no-marks", "--verify",
+                            "--calls", "--fence-lag"}) {
+    swap->excludes(app.get_option(other));
+  }
+  auto const add = [&](char const* name, std::string& to, char const* what, char const* type,
+                       std::string (*check)(std::string const&)) {
+    app.add_option(name, to, what)->type_name(type)->check(CLI::Validator(check, ""))->needs(swap);
+  };
+  add("--swap-limit", given.limit, "How much memory a step may take: a share of its peak, or bytes. Default: 0.65",
+      "LIMIT", check_swap_limit);
+  add("--channel", given.channel, "What the link to the host carries each way. Default: 55GB/s, an H200's", "RATE",
+      check_rate);
+  add("--latency", given.latency, "What a transfer takes beside its bytes. Default: 10us", "TIME", check_latency);
+  add("--slow", given.slow, "Operations take F times as long as recorded", "F", check_factor);
+}
+
+swap_options swap_options_of(swap_texts const& given) {
+  swap_options o;
+  for (std::string const& name : given.named) {
+    for (scheduler const& s : schedulers_named(name)) {
+      bool const known = std::any_of(o.schedulers.begin(), o.schedulers.end(),
+                                     [&](scheduler const& other) { return other.name == s.name; });
+      if (!known) o.schedulers.push_back(s);
+    }
+  }
+  if (!given.limit.empty()) o.limit = *parse_swap_limit(given.limit);
+  for (swap::lane* const lane : {&o.on.channel.out, &o.on.channel.in}) {
+    if (!given.channel.empty()) lane->bytes_per_second = *parse_rate(given.channel);
+    if (!given.latency.empty()) lane->latency = *parse_latency(given.latency);
+  }
+  if (!given.slow.empty()) o.on.operation_time = std::stod(given.slow);
+  return o;
+}
+
 exit_now complain(std::string const& message) {
   (void)std::fprintf(stderr, "gmlake-replay: %s\n", message.c_str());
   return {bad_command_line};
@@ -125,10 +205,11 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
   app.add_flag("--verify", c.verify,
                "Fill each block with a pattern of its own, or pages of it where it is large, and "
                "check them before it is freed; on host and cuda");
+  swap_texts swap;
+  add_swap_options(app, swap);
   app.footer(
-      "Exit status: 0; 1 if a replay ran out of memory, failed or found wrong contents; 2 if the command line or a "
-      "trace "
-      "is wrong.");
+      "Exit status: 0; 1 if a replay ran out of memory, failed or found wrong contents, or no schedule can meet the "
+      "limit; 2 if the command line or a trace is wrong.");
 
   try {
     app.parse(argc, argv);
@@ -150,6 +231,7 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
   if (!limit.empty()) c.pool.limit = *parse_bytes(limit);
   if (!chunk.empty()) c.pool.chunk = parse_bytes(chunk);
   if (!scale.empty()) c.scale = std::stod(scale);
+  c.swap = swap_options_of(swap);
   return c;
 }
 

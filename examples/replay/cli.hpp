@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "run.hpp"
+#include "swap_options.hpp"
 
 namespace gmlake::tools {
 
@@ -22,6 +23,7 @@ struct command_line {
   bool marks = true;   ///< tell pools where steps begin
   std::string plan;    ///< path of plans to go by; empty: none
   std::string report;  ///< path; empty: none
+  swap_options swap;   ///< where it names schedulers, they run instead of the presets
 };
 
 /// What the process has to end with at once: after --help, or where the command line is wrong. The text is printed.

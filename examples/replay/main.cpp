@@ -4,29 +4,25 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "cli.hpp"
+#include "exit_status.hpp"
 #include "file.hpp"
 #include "gmlake/plan/plan_file.hpp"
 #include "json.hpp"
 #include "load.hpp"
+#include "page_file.hpp"
 #include "presets.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "swap_tool.hpp"
 #include "table.hpp"
 
 namespace gmlake::tools {
 namespace {
-
-constexpr int succeeded = 0;
-constexpr int replay_failed = 1;
-constexpr int bad_input = 2;
-
-void say(std::string const& message) { (void)std::fprintf(stderr, "gmlake-replay: %s\n", message.c_str()); }
 
 run_record run_one(preset const& p, std::string const& name, run_request& request, progress& shown) {
   run_record record;
@@ -90,11 +86,8 @@ std::string why_closed(backend_kind kind) {
 /// Replays every trace through every preset. Returns the exit status.
 int replay_all(command_line c) {
   std::vector<run_record> records;
-  report page{.backend = std::string(to_string(c.backend)), .scale = c.scale, .sections = {}};
+  report page{.backend = std::string(to_string(c.backend)), .scale = c.scale, .sections = {}, .swaps = {}};
   progress shown;
-  for (std::string const& path : c.traces) {  // at once, not after minutes of replaying others
-    if (!std::filesystem::exists(path)) return say(path + ": no such file"), bad_input;
-  }
   if (!c.plan.empty() && !std::filesystem::exists(c.plan)) return say(c.plan + ": no such file"), bad_input;
   if (!c.plan.empty()) {
     if (std::string const wrong = load_plans(c.plan, c.pool.plans); !wrong.empty()) return say(wrong), bad_input;
@@ -133,10 +126,7 @@ int replay_all(command_line c) {
   if (std::string const steady = c.json ? "" : to_steady_table(records); !steady.empty())
     (void)std::printf("\n%s", steady.c_str());
   if (!c.json && c.calls) (void)std::printf("\n%s", to_call_table(records).c_str());
-  if (!c.report.empty()) {
-    std::ofstream out(c.report, std::ios::binary);
-    if (!(out << render(page)).flush()) return say(c.report + ": can't be written"), bad_input;
-  }
+  if (!c.report.empty() && !write_page(c.report, page)) return bad_input;
   return std::all_of(records.begin(), records.end(), [](run_record const& r) { return r.ok; }) ? succeeded
                                                                                                : replay_failed;
 }
@@ -149,7 +139,11 @@ int main(int argc, char** argv) {
   try {
     auto const parsed = parse(argc, argv);
     if (auto const* const now = std::get_if<exit_now>(&parsed)) return now->status;
-    return replay_all(std::get<command_line>(parsed));
+    auto const& asked = std::get<command_line>(parsed);
+    for (std::string const& path : asked.traces) {  // at once, not after minutes of replaying others
+      if (!std::filesystem::exists(path)) return say(path + ": no such file"), bad_input;
+    }
+    return asked.swap.schedulers.empty() ? replay_all(asked) : swap_all(asked);
   } catch (std::exception const& e) {
     say(e.what());
     return replay_failed;

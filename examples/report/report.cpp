@@ -27,7 +27,7 @@ std::string headline(report const& r) {
       losses[run.name].count += 1;
     }
   }
-  if (order.empty()) return "No replay completed.";
+  if (order.empty()) return r.sections.empty() ? "" : "No replay completed.";
   auto const mean = [&](std::string const& name) { return losses[name].lost / losses[name].count; };
   std::string out = std::string("At the peak ") + bold(order.front()) + " loses " + percent(mean(order.front())) +
                     " of the memory it reserves";
@@ -132,6 +132,11 @@ std::string section(report_section const& s) {
   return out + "</div>" + maps(s) + "</section>";
 }
 
+std::string scaled(double by) {
+  if (by == 1) return {};
+  return ", sizes divided by " + fixed(by, by == static_cast<double>(static_cast<long>(by)) ? 0 : 2);
+}
+
 }  // namespace
 
 std::string escaped(std::string const& text) {
@@ -149,17 +154,29 @@ std::string escaped(std::string const& text) {
 }
 
 std::string render(report const& r) {
+  bool const swaps_only = r.sections.empty() && !r.swaps.empty();
   std::string out =
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\"><title>gmlake-replay</title><style>";
   out += page_style;
-  out += "</style></head><body><main><h1>GPU memory that traces need, and what allocators take</h1><p>" + headline(r) +
-         "</p><p class=\"soft\">Replayed by gmlake-replay on the " + escaped(r.backend) + " backend" +
-         (r.scale != 1 ? ", sizes divided by " +
-                             fixed(r.scale, r.scale == static_cast<double>(static_cast<long>(r.scale)) ? 0 : 2)
-                       : "") +
-         ". Lost is what is reserved beyond the peak requested, as a part of what is reserved.</p>" + table(r);
+  out += std::string("</style></head><body><main><h1>") +
+         (swaps_only ? "What training steps swap to the host, and when"
+                     : "GPU memory that traces need, and what allocators take") +
+         "</h1>";
+  if (!swaps_only) {
+    out += "<p>" + headline(r) + "</p><p class=\"soft\">Replayed by gmlake-replay on the " + escaped(r.backend) +
+           " backend" + scaled(r.scale) +
+           ". Lost is what is reserved beyond the peak requested, as a part of what is reserved.</p>" + table(r);
+  }
+  if (!r.swaps.empty()) {
+    out +=
+        "<p class=\"soft\">Planned and simulated by gmlake-replay" + scaled(r.scale) +
+        ". Each trace's typical step, whose blocks leave between two accesses and are back before the second. At most "
+        "is what no schedule can beat.</p>" +
+        render_swap_table(r.swaps);
+  }
   for (report_section const& s : r.sections) out += section(s);
+  for (report_swap_section const& s : r.swaps) out += render_swaps(s);
   out += "</main><script>";
   out += page_script;
   return out + "</script></body></html>\n";

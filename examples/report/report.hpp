@@ -1,5 +1,6 @@
 #pragma once
-/// A page that shows how full pools were: charts over time, maps at the peak, a table. One HTML file without outside
+/// A page that shows how full pools were: charts over time, maps at the peak, a table; and what steps swap to the host,
+/// where that was planned. One HTML file without outside
 /// resources, from plain values, so that whoever has a time series and a snapshot can draw one.
 ///
 /// Charts and maps are static SVG in units of their data, stretched to the page's width; script only adds the values
@@ -46,10 +47,55 @@ struct report_section {
   std::vector<report_run> runs;
 };
 
+/// A schedule of what leaves for the host over one step. Times in ms, from the step's beginning; what ends before it
+/// begins does so in the step after.
+struct report_swap {
+  /// Evenly spread over the step, each the most since the one before.
+  struct sample {
+    bytes resident = 0;
+    bytes load = 0;  ///< what would be resident if nothing had left
+  };
+  struct transfer {
+    double begin = 0, end = 0;
+  };
+  struct move {
+    std::uint32_t block = 0;  ///< its id in the trace
+    bytes size = 0;
+    bool copied = true;  ///< on its way out; else the host has its contents already
+    transfer out, back;
+  };
+  struct stall {
+    double at = 0, length = 0;
+  };
+
+  std::string name;  ///< the scheduler's
+  bytes limit = 0;   ///< 0: none, but no stall
+  bytes peak = 0;
+  double step = 0;
+  bytes moved = 0;          ///< each way
+  bytes reserved_peak = 0;  ///< by the pool that went through it; 0: it failed
+  std::vector<sample> samples;
+  std::vector<move> moves;
+  std::vector<stall> stalls;
+};
+
+/// One trace's typical step.
+struct report_swap_section {
+  std::string name;
+  std::string machine;   ///< which the step is planned for: a clause
+  bytes peak = 0;        ///< while nothing leaves
+  double step = 0;       ///< likewise, in ms
+  bytes least_peak = 0;  ///< of any schedule without stalls
+  bytes limit = 0;
+  double least_step = 0;  ///< of any schedule under the limit; 0: none meets it
+  std::vector<report_swap> schedules;
+};
+
 struct report {
   std::string backend;
   double scale = 1;
   std::vector<report_section> sections;
+  std::vector<report_swap_section> swaps;
 };
 
 /// The page. Its first run of each section is the one that the others are compared with.
@@ -63,6 +109,12 @@ struct report {
 /// @{
 [[nodiscard]] std::string render_chart(report_section const& s, report_run const& r, bytes top);
 [[nodiscard]] std::string render_map(report_run const& r, bytes width);
+/// @}
+
+/// A trace's schedules: memory over the step, and the transfers in two lanes beneath. And all of them as a table.
+/// @{
+[[nodiscard]] std::string render_swaps(report_swap_section const& s);
+[[nodiscard]] std::string render_swap_table(std::vector<report_swap_section> const& all);
 /// @}
 
 /// Bytes that a snapshot holds: how long its map is.

@@ -54,11 +54,16 @@ path{vector-effect:non-scaling-stroke}
 .map svg{display:block;width:100%}
 .map .flat{height:30px}.map .deep{height:140px}
 .map figcaption{flex-wrap:wrap;margin-bottom:4px}
+.stall{fill:var(--bad);fill-opacity:.16;stroke:var(--bad);stroke-width:1;stroke-opacity:.3}
+.lanes{position:relative;margin:2px 0 10px 50px}
+.lanes svg{display:block;width:100%;height:96px;overflow:hidden;background:var(--panel)}
+.lanes .ribbon{fill-opacity:.12}.lanes .bar{stroke:var(--panel);stroke-width:.6}.lanes .few{fill:var(--stitch);fill-opacity:.55}
+.move:hover .ribbon{fill-opacity:.6}.move:hover .bar{fill:var(--live-top)}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--soft);margin:0 0 14px;padding:0;list-style:none}
 .legend i{display:inline-block;width:14px;height:10px;border-radius:2px;margin-right:6px}
 .legend .dash{height:0;border-top:1px dashed var(--ink);border-radius:0;vertical-align:4px;width:18px}
 .legend .l{background:var(--live)}.legend .f{background:var(--lost);border-top:2px solid var(--lost-top)}
-.legend .s{background:var(--stitch)}.legend .p{background:var(--pending)}
+.legend .s{background:var(--stitch)}.legend .w{background:var(--bad);opacity:.35}.legend .p{background:var(--pending)}
 .scroll{overflow-x:auto;margin:22px 0 0}
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:6px 0 6px 18px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
@@ -109,8 +114,9 @@ inline constexpr char page_script[] = R"js(
         cross.style.left = 100 * i / last + '%';
         const at = v => size((1 - v / 10000) * p.dataset.top);
         p.parentNode.classList.add('reading');
-        p.parentNode.querySelector('.now').textContent = i < live.length ?
-          `event ${(i * p.dataset.step).toLocaleString('en')}: ${at(live[i])} live, ${at(reserved[i])} reserved` : 'not reached';
+        p.parentNode.querySelector('.now').textContent = p.dataset.unit ?
+          `${(i * p.dataset.step).toFixed(1)} ms: ${at(live[i])} resident, ${at(reserved[i])} without swapping` :
+          i < live.length ? `event ${(i * p.dataset.step).toLocaleString('en')}: ${at(live[i])} live, ${at(reserved[i])} reserved` : 'not reached';
       }
     };
     for (const p of plots) {

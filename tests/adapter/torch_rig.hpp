@@ -17,6 +17,7 @@
 #include "gmlake/adapter/claimed.hpp"
 #include "gmlake/adapter/torch_device.hpp"
 #include "gmlake/adapter/torch_streams.hpp"
+#include "gmlake/adapter/torch_swapping.hpp"
 #include "gmlake/backend/simulated.hpp"
 #include "gmlake/stream/simulated_streams.hpp"
 #include "tests/backend/must.hpp"
@@ -172,6 +173,14 @@ class hooked_pool final : public torch_pool {
   result<void> deallocate(address block, stream after) noexcept override { return inner_->deallocate(block, after); }
   result<void> record_stream(address block, stream on) noexcept override { return inner_->record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return inner_->retire_stream(gone); }
+  result<void> vacate(address block) noexcept override { return inner_->vacate(block); }
+  result<void> refill(address block, stream on, bool insist) noexcept override {
+    return inner_->refill(block, on, insist);
+  }
+  result<void> show(address block, std::span<gmlake::lent_memory const> pieces) noexcept override {
+    return inner_->show(block, pieces);
+  }
+  result<void> hide(address block) noexcept override { return inner_->hide(block); }
   result<bytes> trim(bool wait) noexcept override { return inner_->trim(wait); }
   void pin() noexcept override { inner_->pin(); }
   void on_out_of_memory(out_of_memory_callback callback) override { inner_->on_out_of_memory(std::move(callback)); }
@@ -212,11 +221,14 @@ struct torch_rig_options {
   bytes capacity = 1_GiB;
   std::uint64_t lag = timeline_options::endless;
   torch_settings settings = {};
+  bool swaps = false;  ///< blocks can
 };
 
 /// The pools that the rig's device asks for. Apart, because every preset is compiled here.
 [[nodiscard]] std::unique_ptr<torch_pool> make_rigged_pool(simulated_gpu& gpu, torch_registry& registry,
                                                            torch_settings const& settings, torch_making with);
+
+[[nodiscard]] std::unique_ptr<torch_swapper> make_rigged_swapper(simulated_gpu& gpu, torch_movable main);
 
 class torch_rig {
  public:
@@ -230,6 +242,11 @@ class torch_rig {
       return std::unique_ptr<torch_pool>(
           std::make_unique<hooked_pool>(make_rigged_pool(gpu, registry, settings_, with), hooks));
     };
+    if (o.swaps) {
+      runtime.make_swapper = [this](torch_pool& main, shared_limit& limit, auto const&) {
+        return make_rigged_swapper(gpu, torch_movable(main, limit));
+      };
+    }
     device_ = std::make_unique<torch_device>(0, settings_, std::move(runtime), registry);
   }
   torch_rig(torch_rig const&) = delete;

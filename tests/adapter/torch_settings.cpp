@@ -10,12 +10,14 @@ struct spelling {
   char const* key;
   char const* variable;
 };
-constexpr spelling spellings[] = {{"preset", "GMLAKE_PRESET"},   {"limit", "GMLAKE_LIMIT"},
-                                  {"chunk", "GMLAKE_CHUNK"},     {"small", "GMLAKE_SMALL"},
-                                  {"wait", "GMLAKE_WAIT"},       {"rdma", "GMLAKE_RDMA"},
-                                  {"plan", "GMLAKE_PLAN"},       {"vmm_defragment", "vmmDefragment"},
-                                  {"auto_gc", "autoGC"},         {"frag_limit", "fragLimit"},
-                                  {"reuse_limit", "reuseLimit"}, {"defrag_level", "defragLevel"}};
+constexpr spelling spellings[] = {{"preset", "GMLAKE_PRESET"},     {"limit", "GMLAKE_LIMIT"},
+                                  {"chunk", "GMLAKE_CHUNK"},       {"small", "GMLAKE_SMALL"},
+                                  {"wait", "GMLAKE_WAIT"},         {"rdma", "GMLAKE_RDMA"},
+                                  {"plan", "GMLAKE_PLAN"},         {"vmm_defragment", "vmmDefragment"},
+                                  {"auto_gc", "autoGC"},           {"frag_limit", "fragLimit"},
+                                  {"host", "GMLAKE_HOST"},         {"swap_file", "GMLAKE_SWAP_FILE"},
+                                  {"in_place", "GMLAKE_IN_PLACE"}, {"reuse_limit", "reuseLimit"},
+                                  {"defrag_level", "defragLevel"}};
 
 [[nodiscard]] std::string set_environment(torch_settings_reader& r, std::vector<std::string> const& entries) {
   std::vector<char const*> all;
@@ -72,6 +74,9 @@ TEST_CASE("without a word, PyTorch's users get the lake, all of the device, and 
   CHECK_FALSE(s.small);
   CHECK_FALSE(s.wait);
   CHECK_FALSE(s.rdma);
+  CHECK_FALSE(s.host);
+  CHECK(s.swap_folder.empty());
+  CHECK_FALSE(s.in_place);
   CHECK(s.stitch);
   CHECK_FALSE(s.idle_addresses);
   CHECK_FALSE(s.frag_limit);
@@ -93,6 +98,12 @@ TEST_CASE("every key means the same by keyword and in the environment") {
   CHECK(set("plan", "auto").plan == torch_settings::auto_plan);
   CHECK(set("plan", "/tmp/a.plan").plan == torch_settings::saved_plan);
   CHECK(set("plan", "/tmp/a.plan").plan_file == "/tmp/a.plan");
+  CHECK(set("host", "64GiB").host == 64_GiB);
+  CHECK(set("swap_file", "/scratch:200GiB").swap_folder == "/scratch");
+  CHECK(set("swap_file", "/scratch:200GiB").swap_file == 200_GiB);
+  CHECK(set("swap_file", "/a:b:1GiB").swap_folder == "/a:b");
+  CHECK(set("in_place", "1").in_place);
+  CHECK_FALSE(set("in_place", "0").in_place);
   CHECK(set("rdma", "1").rdma);
   CHECK_FALSE(set("rdma", "0").rdma);
   CHECK_FALSE(set("vmm_defragment", "0").stitch);
@@ -142,15 +153,17 @@ TEST_CASE("chunks can be made adaptive again") {
 
 TEST_CASE("a wrong value is an error that says what is wanted, and changes nothing") {
   for (char const* value : {"", "Lake", "pytorch", "lake ", "gmlake,lake"}) refuses("preset", value);
-  for (char const* key : {"limit", "chunk", "small", "frag_limit"}) {
+  for (char const* value : {"", "/scratch", ":1GiB", "/scratch:", "/scratch:0", "/scratch:much"})
+    refuses("swap_file", value);
+  for (char const* key : {"limit", "chunk", "small", "frag_limit", "host"}) {
     for (char const* value : {"", "GiB", "-1", "-5GiB", "5 GiB", "5gib", "5GiBs", "many", "nan", "inf", "infGiB",
                               "1e30", "99999999TiB", "0.5", "+5", " 5", "0x10", "1e400"}) {
       refuses(key, value);
     }
   }
-  for (char const* key : {"limit", "chunk", "frag_limit"}) refuses(key, "0");
+  for (char const* key : {"limit", "chunk", "frag_limit", "host"}) refuses(key, "0");
   for (char const* value : {"0%", "-5%", "101%", "%", "ten%", "nan%", "inf%", "5%%", "5 %"}) refuses("limit", value);
-  for (char const* key : {"wait", "rdma", "vmm_defragment"}) {
+  for (char const* key : {"wait", "rdma", "vmm_defragment", "in_place"}) {
     for (char const* value : {"", "2", "-1", "true", "yes", "01", "1 "}) refuses(key, value);
   }
   for (char const* value : {"", "-1", "5GiB", "many", "inf", "nan", "1e7", " 5"}) refuses("auto_gc", value);

@@ -3,6 +3,7 @@
 #include "gmlake/backend/cuda_vmm.hpp"
 
 #include <array>
+#include <cstring>
 #include <string_view>
 
 #include <unistd.h>
@@ -23,8 +24,27 @@ std::optional<cuda_vmm> gmlake::test::make_backend() {
   return *std::move(opened);
 }
 
+namespace {
+
+/// The same over pinned host memory.
+struct host_vmm : cuda_vmm {
+  explicit host_vmm(cuda_vmm b) noexcept : cuda_vmm(std::move(b)) {}
+};
+
+}  // namespace
+
+template <>
+std::optional<host_vmm> gmlake::test::make_backend() {
+  auto opened = cuda_vmm::open({.lies_on = cuda_vmm_options::location::host});
+  if (!opened) {
+    MESSAGE("skipped: ", describe(opened.error()));
+    return std::nullopt;
+  }
+  return host_vmm(*std::move(opened));
+}
+
 namespace gmlake::test {
-TEST_CASE_TEMPLATE_INVOKE(physical_backend, cuda_vmm);
+TEST_CASE_TEMPLATE_INVOKE(physical_backend, cuda_vmm, host_vmm);
 }
 
 static_assert(CopyingBackend<metered<cuda_vmm>> && !ClockedBackend<metered<cuda_vmm>>);
@@ -80,6 +100,55 @@ TEST_CASE("a device's free memory falls by what is created") {
   CHECK(after.total == before.total);
   CHECK(after.free <= before.free - 1_GiB + 64_MiB);  // other processes may have given some back
   must(b->release(h));
+}
+
+TEST_CASE("host memory is reached by the device's copies and by this process, at one address") {
+  auto host = make_backend<host_vmm>();
+  auto device = make_backend<cuda_vmm>();
+  if (!host || !device) return;
+  CHECK(host->on_host());
+  CHECK(host->numa_node() >= 0);
+  CHECK_FALSE(device->on_host());
+  bytes const n = std::max(host->granularity(), device->granularity());
+  device_memory const before = must(device->memory_info());
+  handle const h = must(host->create(2 * n));
+  address const at = must(host->reserve(2 * n, 0));
+  must(host->map(at, 2 * n, h));
+  must(host->set_access(at, 2 * n, access::read_write));
+  CHECK(must(device->memory_info()).free + 64_MiB > before.free);  // none of the device's was taken
+  std::memset(to_pointer(at), 0x37, 2 * n);
+
+  handle const d = must(device->create(n));
+  address const there = must(device->reserve(n, 0));
+  must(device->map(there, n, d));
+  must(device->set_access(there, n, access::read_write));
+  auto const context = must(cuda_context::retain(0));
+  auto const copied = context.with_current([&](cuda_driver const& c) noexcept {
+    CUresult const r = c.copy_async(to_integer(there), to_integer(at), n, CU_STREAM_LEGACY);
+    return r != CUDA_SUCCESS ? r : c.copy_async(to_integer(at) + n, to_integer(there), n, CU_STREAM_LEGACY);
+  });
+  CHECK(copied == CUDA_SUCCESS);
+  CHECK(context.with_current([](cuda_driver const& c) noexcept { return c.stream_synchronize(CU_STREAM_LEGACY); }) ==
+        CUDA_SUCCESS);
+  CHECK(std::memcmp(to_pointer(at), to_pointer(at + n), n) == 0);
+
+  // Beneath an address of the device's, its handle serves like any other.
+  must(device->unmap(there, n));
+  handle const one = must(host->create(n));
+  must(device->map(there, n, one));
+  must(device->set_access(there, n, access::read_write));
+  must(device->unmap(there, n));
+  must(host->release(one));
+  must(device->release(d));
+  must(device->unreserve(there, n));
+  must(host->unmap(at, 2 * n));
+  must(host->release(h));
+  must(host->unreserve(at, 2 * n));
+}
+
+TEST_CASE("memory on a NUMA node that isn't there is not supported") {
+  if (!make_backend<host_vmm>()) return;
+  fails_with(cuda_vmm::open({.lies_on = cuda_vmm_options::location::host, .numa_node = 4096}), errc::not_supported);
 }
 
 TEST_CASE("more than the device has can't be created") {

@@ -107,6 +107,75 @@ TEST_CASE("a vacated block that is freed gives its addresses back") {
   CHECK(r.pool().deallocate(moved).error().code == errc::unknown_pointer);
 }
 
+TEST_CASE("a vacated block shows other memory, which is neither the pool's nor taken by it") {
+  plain_rig r({.host_memory = true});
+  address const moved = r.take(movable(2 * chunk_bytes));
+  must(r.pool().vacate(moved));
+  borrowed_device lender(r.device);
+  handle const first = must(lender.create(chunk_bytes));
+  handle const second = must(lender.create(2 * chunk_bytes));
+  lent_memory const pieces[] = {{first, chunk_bytes}, {second, 2 * chunk_bytes}};
+  must(r.pool().show(moved, pieces));
+  auto const beneath = r.device.beneath(moved, 2 * chunk_bytes);
+  REQUIRE(beneath.size() == 2);
+  CHECK(beneath[0].memory == first);
+  CHECK(beneath[1].memory == second);
+  std::memset(to_pointer(moved), 5, 2 * chunk_bytes);
+  r.sound();
+  CHECK(r.pool().refill(moved).error().code == errc::invalid_argument);
+  CHECK(r.pool().show(moved, pieces).error().code == errc::invalid_argument);
+  must(r.pool().hide(moved));
+  must(r.pool().hide(moved));
+  CHECK(r.device.beneath(moved, 1).empty());
+  must(r.pool().refill(moved));
+  CHECK(r.pool().show(moved, pieces).error().code == errc::invalid_argument);
+  must(r.pool().vacate(moved));
+
+  SUBCASE("it is unmapped when the block is freed") {
+    must(r.pool().show(moved, pieces));
+    r.give(moved);
+    must(lender.release(first));
+    must(lender.release(second));
+  }
+  SUBCASE("what finds no room at its addresses is not shown") {
+    handle const large = must(lender.create(1_GiB));
+    lent_memory const too_much[] = {{first, chunk_bytes}, {large, 1_GiB}};
+    CHECK(r.pool().show(moved, too_much).error().code == errc::out_of_addresses);
+    for (handle h : {first, second, large}) must(lender.release(h));
+  }
+  SUBCASE("and a driver that can't map it leaves the block as it was") {
+    for (driver_call const c : {driver_call::map, driver_call::set_access}) {
+      r.device.calls.arm({.first = c == driver_call::map ? 1u : 0u, .only = c});
+      CHECK(r.pool().show(moved, pieces).error().code == errc::driver_failure);
+      r.device.calls.disarm();
+      CHECK(r.device.beneath(moved, 1).empty());
+      r.sound();
+    }
+    must(r.pool().show(moved, pieces));
+    r.device.calls.arm({.first = 0, .only = driver_call::unmap});
+    CHECK(r.pool().hide(moved).error().code == errc::driver_failure);
+    r.device.calls.disarm();
+    CHECK_FALSE(r.device.beneath(moved, 1).empty());
+    must(r.pool().hide(moved));
+    for (handle h : {first, second}) must(lender.release(h));
+  }
+}
+
+TEST_CASE("what a block shows is unmapped when the pool goes") {
+  watched_device device(either_device(must(memfd::open({.granularity = granule}))));
+  borrowed_device lender(device);
+  handle const h = must(lender.create(chunk_bytes));
+  {
+    basic_pool<rig_config<one_stream>> pool{borrowed_device(device), pool_options{.home_addresses = 1_GiB}};
+    address const moved = must(pool.allocate(movable(chunk_bytes)));
+    must(pool.vacate(moved));
+    lent_memory const piece[] = {{h, chunk_bytes}};
+    must(pool.show(moved, piece));
+  }
+  must(lender.release(h));
+  CHECK(device.idle());
+}
+
 TEST_CASE("a pool may go while blocks are vacated") {
   plain_rig r;
   must(r.pool().vacate(r.take(movable(2 * chunk_bytes))));

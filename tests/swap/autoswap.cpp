@@ -29,9 +29,13 @@ TEST_CASE("scores are durations, areas and excess times durations") {
   CHECK(s.duration(1) == 120);
   CHECK(s.area(0) == 7800);
   CHECK(s.area(1) == 4800);
-  CHECK(s.weighted(0, at.loads()) == 1000);  // the load is 100 at one operation of 100 ns, and 50 elsewhere
-  CHECK(s.weighted(1, at.loads()) == 1000);
-  CHECK(s.weighted(1, std::vector<bytes>(10, 90)) == 0);
+  excess const over(at, at.loads(), 90);  // the load is 100 at one operation of 100 ns, and 50 elsewhere
+  CHECK(over.during({0, 0, 9}) == 1000);
+  CHECK(over.during({1, 3, 6}) == 1000);
+  CHECK(over.during({1, 5, 9}) == 0);
+  CHECK(over.during({1, 8, 16}) == 1000);  // over the step's end
+  CHECK(over.during({1, 6, 15}) == 0);
+  CHECK(excess(at, std::vector<bytes>(10, 90), 90).during({1, 3, 6}) == 0);
 }
 
 TEST_CASE("what is chosen goes by the weights, until the load is below the limit") {
@@ -48,17 +52,16 @@ TEST_CASE("what is chosen goes by the weights, until the load is below the limit
   CHECK(chosen_for({.swdoa = 1}, 55) == std::vector<std::uint32_t>{0, 1});
 }
 
-TEST_CASE("the weights with the least cost are found among all of a kind") {
-  int seen = 0;
-  score_weights const w = best_weights([&](score_weights const& c) {
-    ++seen;
-    CHECK(c.doa + c.aoa + c.wdoa + c.swdoa == doctest::Approx(1));
-    return (c.aoa - 0.5) * (c.aoa - 0.5) + (c.wdoa - 0.25) * (c.wdoa - 0.25) + c.doa;
-  });
-  CHECK(seen == 36);
-  CHECK(w.aoa == 0.5);
-  CHECK(w.wdoa == 0.25);
-  CHECK(w.doa == 0);
+TEST_CASE("of absences that weigh the same the longest is chosen first") {
+  program p;
+  p.operations.assign(10, time(100));
+  p.variables.push_back({.size = 40, .birth = 0, .death = 10, .accesses = {{1}, {8}}});
+  p.variables.push_back({.size = 40, .birth = 0, .death = 10, .accesses = {{3}, {7}}});
+  p.variables.push_back({.size = 50, .birth = 5, .death = 6, .accesses = {{5}}});
+  setting const at(p, a_byte_a_ns);
+  schedule const s = autoswap(at, {.wdoa = 1}).schedule_for(100);
+  REQUIRE(s.moves.size() == 1);
+  CHECK(s.moves[0].away.variable == 0);
 }
 
 TEST_CASE("it never stalls where it looks for the lowest peak, and keeps to a limit that it is given") {

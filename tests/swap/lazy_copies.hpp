@@ -27,7 +27,7 @@ class copy_queues {
   };
 
   /// Whether the next call of a kind fails; null: never.
-  std::function<bool()> copy_fails, record_fails, reached_fails;
+  std::function<bool()> copy_fails, record_fails, reached_fails, wait_fails;
   /// How many copies of a stream are done when somebody asks for a fence on it; null: none.
   std::function<std::size_t()> at_a_look;
 
@@ -104,10 +104,12 @@ class lazy_streams {
     return queues_->done(f.on) >= f.count;
   }
   [[nodiscard]] result<void> wait(stream, fence& f) noexcept {
+    if (queues_->wait_fails && queues_->wait_fails()) return failure(errc::driver_failure, "wait: injected");
     queues_->work_until(f.on, f.count);
     return {};
   }
   [[nodiscard]] result<void> synchronize(fence& f) noexcept {
+    if (queues_->wait_fails && queues_->wait_fails()) return failure(errc::driver_failure, "synchronize: injected");
     queues_->work_until(f.on, f.count);
     return {};
   }

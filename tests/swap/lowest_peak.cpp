@@ -1,6 +1,8 @@
 #include "gmlake/swap/lowest_peak.hpp"
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -39,6 +41,36 @@ TEST_CASE("several peaks are lowered together, also one over the step's end") {
   solution const found = lowest_peak(at).find();
   CHECK(found.outcome.peak == 50);
   CHECK(found.schedule.moves.size() == 2);
+}
+
+TEST_CASE("no score of AutoSwap's finds a lower peak") {
+  for (std::uint32_t seed = 1; seed <= 3; ++seed) {
+    program const p = programs::cnn(seed, {.stages = 5, .blocks = 1, .layers = 3, .jitter = 1});
+    setting const at(p, {});
+    bytes const found = lowest_peak(at).find().outcome.peak;
+    for (score_weights const& w : {score_weights{.doa = 1}, {.aoa = 1}, {.wdoa = 1}, {.swdoa = 1}}) {
+      CHECK(found <= autoswap(at, w).lowest_peak(24).outcome.peak);
+    }
+  }
+}
+
+TEST_CASE("blocks that are too small to be worth moving stay, and bounds don't know of that") {
+  program p;
+  p.operations.assign(12, time(1'000'000));
+  p.variables.push_back({.size = 1_MiB - 512, .birth = 0, .death = 12, .accesses = {{0}, {11}}});
+  p.variables.push_back({.size = 1_MiB, .birth = 0, .death = 12, .accesses = {{0}, {11}}});
+  p.variables.push_back({.size = 4_MiB, .birth = 5, .death = 7, .accesses = {{5}, {6}}});
+  setting const all(p, {}), large(p, {}, smallest_worth_moving);
+  CHECK(peak_bound(large) == peak_bound(all));
+  auto const moved = [](schedule const& s) {
+    std::vector<std::uint32_t> variables;
+    for (move const& m : s.moves) variables.push_back(m.away.variable);
+    std::ranges::sort(variables);
+    return variables;
+  };
+  CHECK(moved(lowest_peak(all).find().schedule) == std::vector<std::uint32_t>{0, 1});
+  CHECK(moved(lowest_peak(large).find().schedule) == std::vector<std::uint32_t>{1});
+  CHECK(moved(autoswap(large, {.doa = 1}).schedule_for(4_MiB)) == std::vector<std::uint32_t>{1});
 }
 
 TEST_CASE("a program without operations, or without time, has nothing to plan") {

@@ -124,6 +124,20 @@ TEST_CASE("what the host has no room for stays on the device") {
   must(r.pool->swap_out(second, work));
 }
 
+TEST_CASE("a block that finds the host full waits for copies that are over soon") {
+  swap_rig r({.host = 2 * mib});
+  address const first = r.take(2 * mib);
+  address const second = r.take(2 * mib);
+  must(r.pool->swap_out(first, work));
+  must(r.pool->swap_in(first, work));    // called back: its copy is of no use, and under way
+  must(r.pool->swap_out(second, work));  // waits for that
+  must(r.pool->settle());
+  must(r.pool->prefetch(second));
+  must(r.pool->swap_out(first, work));  // and for this
+  CHECK(r.state(second) == residency::mapped);
+  CHECK(r.pool->swaps().refusals == 0);
+}
+
 TEST_CASE("a pinned block stays, and what was absent is pinned where it arrives") {
   swap_rig r;
   address const b = r.take(mib);

@@ -437,7 +437,7 @@ def test_tensors_and_modules_are_frozen_by_where_their_memory_begins(library, x)
 
 
 def test_operators_are_looked_at_inside_and_times_told_before_a_recording_stops(library, gpus, monkeypatch, x):
-    monkeypatch.setattr("gmlake.operators._on_cuda", lambda tensor: True)
+    monkeypatch.setattr("gmlake.operators.on_cuda", lambda tensor: True)
     monkeypatch.setattr("gmlake.operators.device_of", lambda *_: gpus[0].device)
     x + 1
     with gmlake.accesses():

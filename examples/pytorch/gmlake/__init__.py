@@ -14,10 +14,10 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
-from . import activation
+from . import activation, swapping
 from .figures import parse_snapshot, parse_stats
 from .library import Error
 from .recording import Recording
@@ -33,14 +33,22 @@ __all__ = [
     "mark",
     "one_handle",
     "own_chunks",
+    "pause",
+    "pin_host",
+    "prefetch",
     "record",
     "report",
+    "resume",
     "retire_stream",
     "save_plans",
     "set_limit",
     "snapshot",
     "stats",
     "step",
+    "swap",
+    "swap_in",
+    "swap_out",
+    "swappable",
     "trim",
 ]
 
@@ -139,6 +147,74 @@ def own_chunks() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def swappable(tag: Hashable = None, device: Any = None) -> Iterator[None]:
+    """What this thread allocates inside, from 4 MiB on, can leave for host memory and come back at the same address
+    (`swap_out`, `pause`, `swap`). All with one tag is paused and resumed together. Does nothing if switched off."""
+    with swapping.swappable(_ordinal(device), tag):
+        yield
+
+
+def swap_out(*what: Any) -> None:
+    """Sends the memory of tensors, or of modules' parameters and buffers, to the host, behind the work queued on the
+    current stream. Until `swap_in`, nothing may use them, but they may be freed. Raises `Error` for what was not made
+    inside `swappable`, and where the host has no memory: then it stays."""
+    swapping.move("gmlake_swap_out", what)
+
+
+def swap_in(*what: Any) -> None:
+    """What is queued on the current stream from now on finds these tensors' contents, at their addresses. Raises `Error`
+    where there is no memory: then they are on the host still."""
+    swapping.move("gmlake_swap_in", what)
+
+
+def prefetch(*what: Any) -> None:
+    """Starts to bring tensors back, for a `swap_in` to come. Raises `Error` as that does."""
+    swapping.move("gmlake_prefetch", what)
+
+
+def pause(tag: Hashable = None, keep: bool = True, device: Any = None) -> int:
+    """Sends everything that was made with that tag to the host, or discards its contents, and gives the memory back to
+    the device; waits until it has. Returns the bytes that have no memory now. Raises `Error` where some could not leave:
+    then the others have."""
+    return swapping.pause(_ordinal(device), tag, keep)
+
+
+def resume(tag: Hashable = None, device: Any = None) -> int:
+    """Brings everything with that tag back, and waits until it is; discarded contents come back undefined. Returns the
+    bytes that have memory now. Raises `Error` where there is no memory for some."""
+    return swapping.resume(_ordinal(device), tag)
+
+
+def pin_host(size: int | str, device: Any = None) -> None:
+    """Makes sure that so much host memory is pinned for what leaves, as that takes long (about 5 GB/s). Raises `Error`
+    where there isn't so much."""
+    activation.in_use().do("gmlake_pin_host", _ordinal(device), _bytes(size))
+
+
+@contextlib.contextmanager
+def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[None]:
+    """Keeps what runs inside within so much memory of the device:
+
+        with gmlake.swap(limit="16GiB"):
+            for batch in batches:
+                train(batch)
+
+    What is allocated inside, from 4 MiB on, leaves for the host while it isn't needed, and so does what was made inside
+    `swappable` before. In the first two steps what was used longest ago leaves when memory is short; from the third on,
+    by a schedule learned from these. A step ends with the optimizer's update, or where `step()` says so. `frozen`:
+    tensors or modules that nobody writes, so that they are copied once only.
+
+    Operators are announced as PyTorch dispatches them, which costs the host tens of microseconds each. Kernels that are
+    launched by other means (compiled functions, CUDA graphs) may only use memory that is not swappable. Raises `Error`
+    if switched off, and at the end where what has left can't come back for want of memory.
+    """
+    one = _ordinal(device)
+    before = int(stats(one).get("limit", 0))
+    with swapping.paged(one, _bytes(limit), before, tuple(frozen) if isinstance(frozen, (list, tuple)) else (frozen,)):
+        yield
+
+
 def record(path: str | os.PathLike[str]) -> Recording:
     """Records all allocations from now on, beginning with what is live, as a trace that `gmlake-replay` reads.
 
@@ -149,7 +225,7 @@ def record(path: str | os.PathLike[str]) -> Recording:
 
 
 @contextlib.contextmanager
-def accesses() -> Iterator[None]:
+def accesses(exact: bool = False) -> Iterator[None]:
     """What is recorded says inside which memory each of PyTorch's operators reads and writes, and how long it runs:
 
         with gmlake.record("run.csv.gz"), gmlake.accesses():
@@ -157,7 +233,8 @@ def accesses() -> Iterator[None]:
 
     That is of the operators which this thread runs, and of its backward passes; each takes tens of microseconds more of
     the host. A time counts from when the device gets to the operator until it is past it, so that where the device
-    waits for the host, that is in it. Kernels that PyTorch does not dispatch one by one, as in compiled functions and
+    waits for the host, that is in it; unless times are to be `exact`: then the device idles now and then, to be behind
+    the host, and the run takes longer. Kernels that PyTorch does not dispatch one by one, as in compiled functions and
     CUDA graphs, are not seen. Waits for the devices at the end, for the last times. Does nothing if switched off.
     """
     library = activation.switched_on()
@@ -167,7 +244,7 @@ def accesses() -> Iterator[None]:
     from .operators import AccessMode, CudaClock, Recorded
 
     sink = Recorded(library)
-    clock = CudaClock(sink.took)
+    clock = CudaClock(sink.took, exact)
 
     def tell() -> None:
         clock.tell(wait=True)
@@ -207,8 +284,9 @@ def mark(label: str) -> None:
 
 @contextlib.contextmanager
 def step() -> Iterator[None]:
-    """A training step: writes the mark "step" where it begins. Does nothing if nothing is recorded."""
+    """A training step: writes the mark "step" where it begins, if anything is recorded, and tells `swap`."""
     mark("step")
+    swapping.step_begins()
     yield
 
 

@@ -13,7 +13,7 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent / "lib"
-ABI_VERSION = 3
+ABI_VERSION = 4
 LEVELS = ("full", "plain")
 
 _STATUS = _TEXT = ctypes.c_char_p
@@ -31,6 +31,25 @@ _SIGNATURES = {
     "gmlake_set_limit": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),
     "gmlake_retire_stream": (_STATUS, [ctypes.c_int, ctypes.c_void_p]),
     "gmlake_placement": (ctypes.c_int, [ctypes.c_int]),
+    "gmlake_swap_open": (_STATUS, [ctypes.c_int]),
+    "gmlake_swappable": (ctypes.c_longlong, [ctypes.c_longlong]),
+    "gmlake_swap_out": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
+    "gmlake_swap_in": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
+    "gmlake_prefetch": (_STATUS, [ctypes.c_void_p]),
+    "gmlake_swap_pin": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
+    "gmlake_pause": (_STATUS, [ctypes.c_int, ctypes.c_longlong, ctypes.c_int, ctypes.POINTER(ctypes.c_ulonglong)]),
+    "gmlake_resume": (_STATUS, [ctypes.c_int, ctypes.c_longlong, ctypes.POINTER(ctypes.c_ulonglong)]),
+    "gmlake_pin_host": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),
+    "gmlake_page_start": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),
+    "gmlake_page_stop": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),
+    "gmlake_page_access": (
+        _STATUS,
+        [ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p],
+    ),
+    "gmlake_page_operation": (ctypes.c_longlong, [ctypes.c_int]),
+    "gmlake_page_took": (None, [ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong]),
+    "gmlake_page_step": (None, [ctypes.c_int]),
+    "gmlake_page_read_only": (_STATUS, [ctypes.c_void_p]),
     "gmlake_record_start": (_STATUS, []),
     "gmlake_record_mark": (_STATUS, [ctypes.c_char_p]),
     "gmlake_note_access": (_STATUS, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
@@ -41,7 +60,11 @@ _SIGNATURES = {
     "gmlake_record_text": (ctypes.c_void_p, [ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)]),
     "gmlake_report": (_STATUS, [ctypes.c_char_p]),
 }
-_OF_THE_FULL_ONE = {"gmlake_install": (_STATUS, []), "gmlake_torch_version": (_TEXT, [])}
+_OF_THE_FULL_ONE = {
+    "gmlake_install": (_STATUS, []),
+    "gmlake_torch_version": (_TEXT, []),
+    "gmlake_page_operators": (_STATUS, [ctypes.c_int, ctypes.c_int]),
+}
 
 
 class Error(RuntimeError):

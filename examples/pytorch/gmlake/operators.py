@@ -48,6 +48,9 @@ _UNDECLARED = {
 _ONLY_WHILE = ("training", "use_input_stats")
 
 
+Uses = dict[int, tuple[bool, bool]]  # where a storage begins: whether it is read, and written
+
+
 class Sink(Protocol):
     """Who is told of operations."""
 
@@ -79,7 +82,7 @@ class Recorded:
 
 def storage(tensor: torch.Tensor) -> int | None:
     """Where a tensor's memory begins; None for one that has none, or not in one piece."""
-    if not _plain(type(tensor)):
+    if not is_plain(type(tensor)):
         return None
     try:
         return tensor.untyped_storage().data_ptr() or None
@@ -87,31 +90,21 @@ def storage(tensor: torch.Tensor) -> int | None:
         return None
 
 
-def touched(
-    function: Any,
-    arguments: tuple[Any, ...],
-    keywords: dict[str, Any],
-    result: Any,
-    counts: Callable[[torch.Tensor], bool],
-) -> dict[int, tuple[bool, bool]]:
-    """What an operator has read and written: by where a storage begins, in order of first mention. Only of tensors that
-    count. `result` is what it has returned.
+def uses(
+    function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], counts: Callable[[torch.Tensor], bool]
+) -> tuple[Uses, set[int]] | None:
+    """What an operator is to read and write of its arguments: by where a storage begins, in order of first mention, only
+    of tensors that count; and where all of their storages begin. None for operators that touch nothing. Linear in the
+    tensors.
 
-    The schema says which arguments are changed; the others are read. What is returned was written, unless it is an
-    argument's memory: then nothing was, and an operator that gives back nothing else has made a view. A change counts
-    as a write alone only if nothing of the old contents is left or needed. Linear in the tensors.
+    The schema says which arguments are changed; the others are read. A change counts as a write alone only if nothing of
+    the old contents is left or needed.
     """
-    found: dict[int, tuple[bool, bool]] = {}
-    given: set[int] = set()
-
-    def note(tensor: torch.Tensor, pointer: int | None, reads: bool, writes: bool) -> None:
-        if pointer is not None and counts(tensor):
-            before = found.get(pointer, (False, False))
-            found[pointer] = before[0] or reads, before[1] or writes
-
     rules = _rules(function)
     if rules is None:
-        return {}
+        return None
+    found: Uses = {}
+    given: set[int] = set()
     silent = any(keywords.get(name) is False for name in _ONLY_WHILE)
     for i, value in enumerate(arguments):
         silent = silent or (value is False and rules.at(i).name in _ONLY_WHILE)
@@ -121,19 +114,57 @@ def touched(
         for tensor in _tensors(value):
             pointer = storage(tensor)
             given.add(pointer or 0)
+            if pointer is None or not counts(tensor):
+                continue
             if rule.undeclared and silent:
-                note(tensor, pointer, True, False)
+                _note(found, pointer, True, False)
             elif rule.reads or rule.writes:
-                note(tensor, pointer, rule.reads or not _covers(tensor), rule.writes)
+                _note(found, pointer, rule.reads or not _covers(tensor), rule.writes)
+    return found, given
 
-    returned = [(tensor, storage(tensor)) for tensor in _tensors(result)]
-    writes = any(writes for _, writes in found.values())
-    if returned and not writes and all(pointer in given for _, pointer in returned):
-        return {}
-    for tensor, pointer in returned:
-        if pointer is not None and pointer not in given:
-            note(tensor, pointer, not _covers(tensor), True)
+
+def made(result: Any, given: set[int], counts: Callable[[torch.Tensor], bool]) -> Uses:
+    """What an operator has written of what it has returned, but for memory that it was given. Linear in the tensors."""
+    found: Uses = {}
+    for tensor in _tensors(result):
+        pointer = storage(tensor)
+        if pointer is not None and pointer not in given and counts(tensor):
+            _note(found, pointer, not _covers(tensor), True)
     return found
+
+
+def touched(
+    function: Any,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+    result: Any,
+    counts: Callable[[torch.Tensor], bool],
+) -> Uses:
+    """What an operator has read and written, `result` being what it has returned: that was written, unless it is an
+    argument's memory. Then nothing was, and an operator that gives back nothing else has made a view, and touched
+    nothing. Linear in the tensors."""
+    used = uses(function, arguments, keywords, counts)
+    if used is None:
+        return {}
+    found, given = used
+    returned = [storage(tensor) for tensor in _tensors(result)]
+    writes = any(writes for _, writes in found.values())
+    if returned and not writes and all(pointer in given for pointer in returned):
+        return {}
+    return found | made(result, given, counts)
+
+
+@functools.cache
+def makes_view(function: Any) -> bool:
+    """Whether an operator returns nothing but its arguments' memory, unchanged."""
+    schema = getattr(function, "_schema", None)
+    returns = () if schema is None else schema.returns
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def _note(found: Uses, pointer: int, reads: bool, writes: bool) -> None:
+    before = found.get(pointer, (False, False))
+    found[pointer] = before[0] or reads, before[1] or writes
 
 
 class _Rule(NamedTuple):
@@ -192,15 +223,12 @@ class AccessMode(TorchDispatchMode):
         super().__init__()
         self._sink = sink
         self._clock = clock
-        self._counts = counts or _on_cuda
+        self._counts = counts or on_cuda
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or {}
-        special = [t for t in types if not _plain(t)]
-        if special:
-            # A tensor that wraps others is unwrapped first, and their operators then come by here. Others have no memory.
-            wrapped = all(hasattr(t, "__tensor_flatten__") for t in special)
-            return NotImplemented if wrapped else func(*args, **keywords)
+        if special := [t for t in types if not is_plain(t)]:
+            return NotImplemented if wrap_others(special) else func(*args, **keywords)
         began = self._clock.begin(args, keywords)
         result = func(*args, **keywords)
         ran = self._clock.end(began)
@@ -216,10 +244,19 @@ class AccessMode(TorchDispatchMode):
 
 class CudaClock:
     """Times operators with a pair of events each, on the device's current stream. A time is told once the device has
-    passed the second event, while later operators run, or when it is waited for."""
+    passed the second event, while later operators run, or when it is waited for.
 
-    def __init__(self, took: Callable[[int, int], None]):
+    Exact: the device is kept behind the host, so that no time counts how long it waits for that: now and then it does
+    nothing for a while.
+    """
+
+    IDLE_EVERY = 128  # operators; with their events, fewer than a stream takes before the host has to wait
+    IDLE_CYCLES = 150_000_000  # of the device's clock: about 80 ms, in which the host launches these
+
+    def __init__(self, took: Callable[[int, int], None], exact: bool = False):
         self._took = took
+        self._exact = exact
+        self._begun = 0
         self._spare: dict[Any, collections.deque[Any]] = {}  # an event stays on its device
         self._under_way: collections.deque[tuple[int, Any, Any]] = collections.deque()
         self._telling = threading.Lock()  # of several threads one is enough
@@ -230,6 +267,9 @@ class CudaClock:
         if device is None or torch.cuda.is_current_stream_capturing():
             return None
         stream = torch.cuda.current_stream(device)
+        if self._exact and self._begun % self.IDLE_EVERY == 0:
+            torch.cuda._sleep(self.IDLE_CYCLES)
+        self._begun += 1
         return stream, self._recorded(stream)
 
     def end(self, began: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
@@ -300,12 +340,18 @@ def storages(of: Any) -> Iterator[int]:
                 yield pointer
 
 
-def _plain(kind: type) -> bool:
+def wrap_others(kinds: list[type]) -> bool:
+    """Whether tensors of kinds that are not plain are made of others: then they are unwrapped first, and their operators
+    come by once more. Others have no memory."""
+    return all(hasattr(kind, "__tensor_flatten__") for kind in kinds)
+
+
+def is_plain(kind: type) -> bool:
     """Whether PyTorch dispatches the operators of such tensors itself, as it does for parameters too."""
     return getattr(kind, "__torch_dispatch__", None) is torch.Tensor.__torch_dispatch__
 
 
-def _on_cuda(tensor: torch.Tensor) -> bool:
+def on_cuda(tensor: torch.Tensor) -> bool:
     return tensor.device.type == "cuda"
 
 

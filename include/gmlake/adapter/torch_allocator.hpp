@@ -449,8 +449,9 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     torch_history* const h = history(device);
     torch_history::context context = h != nullptr ? h->gather(level::STATE) : nullptr;
     torch_device& d = device_of(device);
-    result<address> const block = h == nullptr ? d.allocate(n, to_stream(on), torch_process::where())
-                                               : allocate_because(context, d, n, to_stream(on));
+    result<address> const block = h == nullptr
+                                      ? d.allocate(n, to_stream(on), torch_process::where(), torch_process::group())
+                                      : allocate_because(context, d, n, to_stream(on));
     if (!block) [[unlikely]]
       fail(d, n, on, block.error(), std::move(context));
     void* const p = to_pointer(*block);
@@ -467,7 +468,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   [[nodiscard, gnu::cold]] static result<address> allocate_because(torch_history::context why, torch_device& d,
                                                                    std::size_t n, stream on) {
     torch_history::cause const noted(std::move(why));
-    return d.allocate(n, on, torch_process::where());
+    return d.allocate(n, on, torch_process::where(), torch_process::group());
   }
 
   static void give_back(void* p) {

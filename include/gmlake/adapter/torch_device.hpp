@@ -15,11 +15,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "gmlake/adapter/torch_pool.hpp"
 #include "gmlake/adapter/torch_registry.hpp"
+#include "gmlake/adapter/torch_swapper.hpp"
 
 namespace gmlake {
 
@@ -33,7 +35,11 @@ struct torch_pool_id {
 /// What a device's runtime gives the adapter.
 struct torch_runtime {
   using maker = std::function<std::unique_ptr<torch_pool>(torch_making const&)>;
-  maker make;                            ///< throws on failure
+  maker make;  ///< throws on failure
+  /// Of blocks that the main pool makes; throws on failure. Null: nothing can be swapped.
+  std::function<std::unique_ptr<torch_swapper>(torch_pool& main, shared_limit& limit,
+                                               std::shared_ptr<std::atomic<int> const> const& pauses)>
+      make_swapper;
   std::function<bool(stream)> captured;  ///< whether the stream is being captured
   bytes total = 0;                       ///< the device's memory
 };
@@ -63,23 +69,49 @@ class torch_device {
 
   // ---- blocks
 
-  /// For work queued on `s`. Errors: as the pool's; `account.limit` is the device's. Throws what filters throw.
-  [[nodiscard]] result<address> allocate(bytes n, stream s, placement where = placement::anywhere) {
+  /// For work queued on `s`; a movable block in a group, where there is a swapper. Errors: as the pool's;
+  /// `account.limit` is the device's. Throws what filters throw.
+  [[nodiscard]] result<address> allocate(bytes n, stream s, placement where = placement::anywhere,
+                                         swap::tag group = {}) {
     request const r{.size = n, .on = s, .where = where};
     if (contexts_open_.load(std::memory_order_acquire) == 0) [[likely]] {
-      result<address> block = main_->allocate(r);
-      if (block) [[likely]]
-        return served(*block);
-      return allocate_elsewhere(r, block.error());
+      torch_swapper* const swapper = swapper_.load(std::memory_order_acquire);
+      if (swapper != nullptr) [[unlikely]]
+        return allocate_swappable(*swapper, r, group);
+      return allocate_main(r);
     }
     return allocate_routed(r);
   }
 
   /// `pool` is the block's, by the registry.
   [[nodiscard]] result<void> deallocate(torch_pool& pool, address block) noexcept {
+    if (&pool == main_.get()) {
+      torch_swapper* const swapper = swapper_.load(std::memory_order_acquire);
+      return swapper == nullptr ? pool.deallocate(block) : swapper->deallocate(block);
+    }
     result<void> done = pool.deallocate(block);
-    if (&pool != main_.get() && doomed_.load(std::memory_order_acquire) > 0) reap();
+    if (doomed_.load(std::memory_order_acquire) > 0) reap();
     return done;
+  }
+
+  /// Work on `on` uses the block too. `pool` is the block's, by the registry.
+  [[nodiscard]] result<void> record_stream(torch_pool& pool, address block, stream on) noexcept {
+    torch_swapper* const swapper = &pool == main_.get() ? swapper_.load(std::memory_order_acquire) : nullptr;
+    return swapper == nullptr ? pool.record_stream(block, on) : swapper->record_stream(block, on);
+  }
+
+  // ---- swapping
+
+  /// Null where nothing was swappable yet.
+  [[nodiscard]] torch_swapper* swapper() const noexcept { return swapper_.load(std::memory_order_acquire); }
+  /// Made when it is first asked for. Throws what the runtime's maker throws; `std::logic_error` where there is none.
+  [[nodiscard]] torch_swapper& make_swapper() {
+    std::scoped_lock const lock(swapping_);
+    if (torch_swapper* const there = swapper()) return *there;
+    if (!runtime_.make_swapper) throw std::logic_error("gmlake: blocks can't be swapped here");
+    owned_swapper_ = runtime_.make_swapper(*main_, limit_, pauses_);
+    swapper_.store(owned_swapper_.get(), std::memory_order_release);
+    return *owned_swapper_;
   }
 
   // ---- private pools
@@ -325,9 +357,23 @@ class torch_device {
       if (chosen != nullptr) ++chosen->contexts;
     }
     if (chosen != nullptr) return allocate_from(*chosen, r);
+    torch_swapper* const swapper = swapper_.load(std::memory_order_acquire);
+    return swapper == nullptr ? allocate_main(r) : allocate_swappable(*swapper, r, {});
+  }
+
+  [[nodiscard]] result<address> allocate_main(request const& r) noexcept {
     result<address> block = main_->allocate(r);
-    if (block) return served(*block);
+    if (block) [[likely]]
+      return served(*block);
     return allocate_elsewhere(r, block.error());
+  }
+
+  [[nodiscard, gnu::cold]] result<address> allocate_swappable(torch_swapper& swapper, request const& r,
+                                                              swap::tag group) noexcept {
+    bool const leaves = r.where == placement::movable || (r.where == placement::anywhere && swapper.paging());
+    if (!leaves) return allocate_main(r);
+    result<address> const block = swapper.allocate(r.size, r.on, group);
+    return block ? served(*block) : allocate_elsewhere(r, block.error());
   }
 
   [[nodiscard]] address served(address block) noexcept {
@@ -435,6 +481,9 @@ class torch_device {
   std::vector<std::function<bool(memory_account const&)>> helpers_;
   torch_registry::number main_number_ = torch_registry::none;
   std::unique_ptr<torch_pool> main_;
+  std::mutex swapping_;  ///< while the swapper is made
+  std::unique_ptr<torch_swapper> owned_swapper_;
+  std::atomic<torch_swapper*> swapper_{nullptr};
 };
 
 }  // namespace gmlake

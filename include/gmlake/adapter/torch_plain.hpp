@@ -31,7 +31,7 @@ inline void* malloc(std::ptrdiff_t size, int device, cuda_stream on) {
   if (process.forked()) throw torch_failure("gmlake: CUDA can't be used in a forked process");
   torch_device& d = process.device(device);
   auto const n = static_cast<bytes>(size);
-  result<address> const block = d.allocate(n, to_stream(on), torch_process::where());
+  result<address> const block = d.allocate(n, to_stream(on), torch_process::where(), torch_process::group());
   if (block) [[likely]]
     return to_pointer(*block);
   error const& e = block.error();

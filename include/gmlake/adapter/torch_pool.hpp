@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -41,6 +42,12 @@ class torch_pool {
   [[nodiscard]] virtual result<void> deallocate(address block, stream after) noexcept = 0;
   [[nodiscard]] virtual result<void> record_stream(address block, stream on) noexcept = 0;
   [[nodiscard]] virtual result<void> retire_stream(stream gone) noexcept = 0;
+  /// The memory under a movable block goes, and comes back.
+  [[nodiscard]] virtual result<void> vacate(address block) noexcept = 0;
+  [[nodiscard]] virtual result<void> refill(address block, stream on, bool insist) noexcept = 0;
+  /// Other memory is shown at a vacated block's address, and hidden again.
+  [[nodiscard]] virtual result<void> show(address block, std::span<lent_memory const> pieces) noexcept = 0;
+  [[nodiscard]] virtual result<void> hide(address block) noexcept = 0;
   /// Whether its memory came in segments, each with its address.
   [[nodiscard]] virtual bool placed() const noexcept = 0;
   /// After waiting on the host, or without.
@@ -144,6 +151,14 @@ class torch_pool_of final : public torch_pool {
   result<void> deallocate(address block, stream after) noexcept override { return pool_.deallocate(block, after); }
   result<void> record_stream(address block, stream on) noexcept override { return pool_.record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return pool_.retire_stream(gone); }
+  result<void> vacate(address block) noexcept override { return pool_.vacate(block); }
+  result<void> refill(address block, stream on, bool insist) noexcept override {
+    return pool_.refill(block, on, insist);
+  }
+  result<void> show(address block, std::span<lent_memory const> pieces) noexcept override {
+    return pool_.show(block, pieces);
+  }
+  result<void> hide(address block) noexcept override { return pool_.hide(block); }
   bool placed() const noexcept override { return PlacedBackend<typename Config::backend>; }
   result<bytes> trim(bool wait) noexcept override { return wait ? pool_.trim() : pool_.trim_passed(); }
   void pin() noexcept override { pool_.pin(); }

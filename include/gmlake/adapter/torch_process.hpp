@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -20,7 +19,9 @@
 #include <unistd.h>
 
 #include "gmlake/adapter/claimed.hpp"
+#include "gmlake/adapter/torch_cuda_swapping.hpp"
 #include "gmlake/adapter/torch_device.hpp"
+#include "gmlake/adapter/torch_errors.hpp"
 #include "gmlake/adapter/torch_operations.hpp"
 #include "gmlake/adapter/torch_recording.hpp"
 #include "gmlake/adapter/torch_streams.hpp"
@@ -29,29 +30,6 @@
 #include "gmlake/stream/cuda_events.hpp"
 
 namespace gmlake {
-
-/// What can't be expressed as a result in the frameworks' interfaces.
-class torch_failure : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// An error in words, for users.
-[[nodiscard]] inline std::string describe(error const& e) {
-  std::string out = std::string("gmlake: ") + to_string(e.code) + " in " + e.call;
-  return e.native != 0 ? out + " (code " + std::to_string(e.native) + ")" : out;
-}
-
-/// A size as PyTorch writes it.
-[[nodiscard]] inline std::string in_units(bytes n) {
-  if (n <= 1_KiB) return std::to_string(n) + " bytes";
-  auto const [unit, name] = n <= 1_MiB   ? std::pair{1_KiB, " KiB"}
-                            : n <= 1_GiB ? std::pair{1_MiB, " MiB"}
-                                         : std::pair{1_GiB, " GiB"};
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", static_cast<double>(n) / static_cast<double>(unit));
-  return text.data() + std::string(name);
-}
 
 class torch_process {
  public:
@@ -159,7 +137,7 @@ class torch_process {
     if (forked()) return {};
     torch_registry::owner const o = owner(p);
     if (o.pool == nullptr) return failure(errc::unknown_pointer, "record_stream");
-    return o.pool->record_stream(to_address(p), on);
+    return o.device->record_stream(*o.pool, to_address(p), on);
   }
 
   /// The stream is about to be destroyed.
@@ -177,6 +155,8 @@ class torch_process {
 
   /// How this thread's blocks are to be made from now on.
   [[nodiscard]] static placement& where() noexcept { return where_; }
+  /// In which group they are swapped, where they are movable.
+  [[nodiscard]] static swap::tag& group() noexcept { return group_; }
 
   /// Why there is no memory, as PyTorch says it, with the pool's account.
   [[nodiscard]] static std::string out_of_memory_text(torch_device& d, bytes n, error const& e) {
@@ -301,6 +281,9 @@ class torch_process {
       if (!opened) throw torch_failure(describe(opened.error()));
       return std::move(*opened);
     });
+    made.make_swapper = [this, ordinal](torch_pool& main, shared_limit& limit, auto const& pauses) {
+      return open_cuda_swapper(ordinal, settings_.settings(), torch_movable(main, limit), pauses, foreign_);
+    };
     made.captured = [](stream s) { return cuda_events::captured(s); };
     return made;
   }
@@ -319,6 +302,7 @@ class torch_process {
   static torch_process* const one_;
   // Without the look-up that a shared library's thread-local variables take: it is on the way of every request.
   [[gnu::tls_model("initial-exec")]] static inline thread_local placement where_ = placement::anywhere;
+  [[gnu::tls_model("initial-exec")]] static inline thread_local swap::tag group_{};
 };
 inline torch_process* const torch_process::one_ = new torch_process;
 

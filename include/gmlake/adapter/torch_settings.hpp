@@ -10,6 +10,9 @@
 /// | `small` | `GMLAKE_SMALL` | requests up to this size get chunks apart: `256KiB` |
 /// | `wait` | `GMLAKE_WAIT` | `1`: streams wait for each other rather than that memory grows (default of `lake`); `0` |
 /// | `plan` | `GMLAKE_PLAN` | `auto`: steps that repeat are planned (default of `lake`); `off`; a file of plans |
+/// | `host` | `GMLAKE_HOST` | pinned host memory at most, for what leaves the device: `64GiB`; default half of all |
+/// | `swap_file` | `GMLAKE_SWAP_FILE` | a folder and a size, for what that has no room for: `/scratch:200GiB` |
+/// | `in_place` | `GMLAKE_IN_PLACE` | `1`: absent memory is served from the host, slowly |
 /// | `rdma` | `GMLAKE_RDMA` | `1`: network cards may reach the memory |
 /// | `vmm_defragment` | `vmmDefragment` | `0`: never stitch |
 /// | `auto_gc` | `autoGC` | addresses that idle stitches may take, GiB |
@@ -45,6 +48,10 @@ struct torch_settings {
   std::string plan_file;                 ///< for `saved_plan`
   std::optional<bytes> limit;            ///< a device
   std::optional<double> limit_fraction;  ///< of a device's memory
+  std::optional<bytes> host;             ///< pinned, for what leaves the device
+  std::string swap_folder;               ///< of the file below pinned memory; empty: none
+  bytes swap_file = 0;                   ///< its size at most
+  bool in_place = false;                 ///< absent memory is served from the host
   std::optional<bytes> chunk;            ///< of all chunks
   std::optional<bytes> small;            ///< `pool_options::small_limit`
   std::optional<bool> wait;              ///< for streams before growing; the preset's own way otherwise
@@ -150,6 +157,20 @@ inline constexpr std::array keys = {
           s.plan_file = s.plan == torch_settings::saved_plan ? v : std::string_view{};
           return !v.empty();
         }},
+    key{"host", "GMLAKE_HOST", "a size such as 64GiB",
+        [](torch_settings& s, std::string_view v) { return bool(s.host = to_size(v)); }},
+    key{"swap_file", "GMLAKE_SWAP_FILE", "a folder and a size such as /scratch:200GiB",
+        [](torch_settings& s, std::string_view v) {
+          std::size_t const colon = v.rfind(':');
+          if (colon == 0 || colon == std::string_view::npos) return false;
+          std::optional<bytes> const size = to_size(v.substr(colon + 1));
+          if (!size) return false;
+          s.swap_folder = v.substr(0, colon);
+          s.swap_file = *size;
+          return true;
+        }},
+    key{"in_place", "GMLAKE_IN_PLACE", "0 or 1",
+        [](torch_settings& s, std::string_view v) { return to_flag(v, s.in_place); }},
     key{"rdma", "GMLAKE_RDMA", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.rdma); }},
     key{"vmm_defragment", "vmmDefragment", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.stitch); }},
@@ -225,6 +246,9 @@ class torch_settings_reader {
     out += "\nchunk=" + size(s.chunk, "adaptive") + "\nsmall=" + size(s.small, "262144");
     out += std::string("\nwait=") + (s.wait.value_or(s.preset == torch_settings::preset_kind::lake) ? "1" : "0") +
            "\nrdma=" + (s.rdma ? "1" : "0");
+    out += "\nhost=" + size(s.host, "half") + "\nswap_file=" + s.swap_folder;
+    if (!s.swap_folder.empty()) out += ":" + std::to_string(s.swap_file);
+    out += std::string("\nin_place=") + (s.in_place ? "1" : "0");
     bool const plans = s.plan != torch_settings::no_plan && s.preset == torch_settings::preset_kind::lake;
     out += "\nplan=" + (!plans ? "off" : s.plan == torch_settings::auto_plan ? "auto" : s.plan_file);
     out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") +

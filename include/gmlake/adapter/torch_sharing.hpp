@@ -36,6 +36,12 @@ class torch_sharing final : public torch_listener {
   /// Throws `torch_failure`.
   [[nodiscard]] shared_block share(void* p) {
     torch_registry::owner const o = torch_process::get().owner(p);
+    // What other processes map stays where it is until it is freed.
+    if (torch_swapper* const swapper = o.device != nullptr ? o.device->swapper() : nullptr) {
+      if (result<void> pinned = swapper->pin(to_address(p), stream{}); !pinned) {
+        throw torch_failure(describe(pinned.error()));
+      }
+    }
     torch_pieces pieces;
     bool const live =
         o.pool != nullptr && o.pool->look_at(to_address(p), [&](block const& b, stream) { pieces = pieces_of(b); });

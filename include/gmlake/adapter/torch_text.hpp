@@ -72,6 +72,38 @@ namespace gmlake {
   line("plan_astray", planned.astray);
   line("driver_calls", calls);
   line("driver_ns", nanoseconds);
+  if (torch_swapper const* const swapper = d.swapper()) {
+    torch_swap_figures const f = swapper->figures();
+    line("swap_swappable", f.swaps.swappable);
+    line("swap_absent", f.swaps.absent);
+    line("swap_on_host", f.swaps.on_host);
+    line("swap_departures", f.swaps.departures);
+    line("swap_arrivals", f.swaps.arrivals);
+    line("swap_called_back", f.swaps.called_back);
+    line("swap_copied_out", f.swaps.copied_out);
+    line("swap_copied_in", f.swaps.copied_in);
+    line("swap_refusals", f.swaps.refusals);
+    line("swap_failures", f.swaps.failures);
+    line("page_steps", f.pages.steps);
+    line("page_steps_by_schedule", f.pages.steps_by_schedule);
+    line("page_schedules", f.pages.plans_made);
+    line("page_schedules_failed", f.pages.plans_failed);
+    line("page_planned_out", f.pages.planned_out);
+    line("page_planned_in", f.pages.planned_in);
+    line("page_evictions", f.pages.evictions);
+    line("page_misses", f.pages.misses);
+    line("page_late", f.pages.late);
+    line("page_departures", f.pages.departures);
+    line("page_host_waits", f.pages.host_waits);
+    line("page_host_wait_ns", f.pages.host_wait_ns);
+    if (f.expected) {
+      line("page_expected_step_ns", static_cast<std::uint64_t>(f.expected->step.count()));
+      line("page_expected_stall_ns", static_cast<std::uint64_t>(f.expected->stalled.count()));
+      line("page_expected_peak", f.expected->peak);
+      line("page_expected_out", f.expected->out);
+      line("page_expected_in", f.expected->in);
+    }
+  }
   return out;
 }
 

@@ -56,6 +56,20 @@ class cuda_context {
     return outcome;
   }
 
+  /// The same with no capture in the way: much of what only asks, or works on other streams, is safe, but a capture in
+  /// the strictest mode, on any thread, would take it for a mistake and be broken off.
+  template <class Call>
+    requires std::is_nothrow_invocable_r_v<CUresult, Call, cuda_driver const&>
+  [[nodiscard]] CUresult with_current_beside_captures(Call call) const noexcept {
+    return with_current([&](cuda_driver const& d) noexcept {
+      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+      if (CUresult const r = d.exchange_capture_mode(&mode); r != CUDA_SUCCESS) return r;
+      CUresult const outcome = call(d);
+      static_cast<void>(d.exchange_capture_mode(&mode));
+      return outcome;
+    });
+  }
+
  private:
   cuda_context(cuda_driver const& driver, CUdevice device, CUcontext context) noexcept
       : driver_(&driver), device_(device), context_(context) {}

@@ -40,12 +40,17 @@ struct cuda_driver {
   decltype(&::cuMemGetInfo) memory_info = nullptr;
   decltype(&::cuMemcpyHtoD) copy_to_device = nullptr;
   decltype(&::cuMemcpyDtoH) copy_to_host = nullptr;
+  decltype(&::cuMemcpyAsync) copy_async = nullptr;
+  decltype(&::cuMemHostAlloc) host_allocate = nullptr;
+  decltype(&::cuMemFreeHost) host_free = nullptr;
 
   decltype(&::cuEventCreate) event_create = nullptr;
   decltype(&::cuEventDestroy) event_destroy = nullptr;
   decltype(&::cuEventRecord) event_record = nullptr;
   decltype(&::cuEventQuery) event_query = nullptr;
   decltype(&::cuEventSynchronize) event_synchronize = nullptr;
+  decltype(&::cuStreamCreate) stream_create = nullptr;
+  decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
   decltype(&::cuStreamIsCapturing) stream_is_capturing = nullptr;
@@ -120,10 +125,12 @@ struct loaded_cuda_driver {
                find("cuMemExportToShareableHandle", driver.export_handle) &&
                find("cuMemImportFromShareableHandle", driver.import_handle) &&
                find("cuMemGetInfo", driver.memory_info) && find("cuMemcpyHtoD", driver.copy_to_device) &&
-               find("cuMemcpyDtoH", driver.copy_to_host) && find("cuEventCreate", driver.event_create) &&
-               find("cuEventDestroy", driver.event_destroy) && find("cuEventRecord", driver.event_record) &&
-               find("cuEventQuery", driver.event_query) && find("cuEventSynchronize", driver.event_synchronize) &&
-               find("cuStreamWaitEvent", driver.stream_wait_event) &&
+               find("cuMemcpyDtoH", driver.copy_to_host) && find("cuMemcpyAsync", driver.copy_async) &&
+               find("cuMemHostAlloc", driver.host_allocate) && find("cuMemFreeHost", driver.host_free) &&
+               find("cuEventCreate", driver.event_create) && find("cuEventDestroy", driver.event_destroy) &&
+               find("cuEventRecord", driver.event_record) && find("cuEventQuery", driver.event_query) &&
+               find("cuEventSynchronize", driver.event_synchronize) && find("cuStreamCreate", driver.stream_create) &&
+               find("cuStreamDestroy", driver.stream_destroy) && find("cuStreamWaitEvent", driver.stream_wait_event) &&
                find("cuStreamSynchronize", driver.stream_synchronize) &&
                find("cuStreamIsCapturing", driver.stream_is_capturing) &&
                find("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);

@@ -1,5 +1,6 @@
 #pragma once
-/// A CUDA device's memory through its virtual-memory calls: PhysicalBackend over the driver.
+/// A CUDA device's memory, or pinned host memory beside it, through the driver's virtual-memory calls: PhysicalBackend
+/// over the driver. Host memory is mapped for the device and for the host's processors alike, at one address.
 ///
 /// Holds the device's primary context and nothing else: what a caller created, reserved and mapped is the caller's to
 /// give back. No call here waits for the device but `write` and `read`. Once the driver has shut down, at the end of
@@ -8,12 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
 #include <cuda.h>
 
 #include "gmlake/backend/cuda_context.hpp"
+#include "gmlake/backend/host_memory_info.hpp"
 #include "gmlake/backend/physical_backend.hpp"
 
 namespace gmlake {
@@ -23,8 +26,14 @@ struct cuda_vmm_options {
   enum class sharing : std::uint8_t { none, posix_fd, fabric };
   /// Which of the driver's two granularities is the granule.
   enum class granule : std::uint8_t { minimum, recommended };
+  /// Where memory lies.
+  enum class location : std::uint8_t { device, host };
 
-  int device = 0;                     ///< ordinal
+  static constexpr int nearest = -1;  ///< the NUMA node next to the device
+
+  int device = 0;  ///< ordinal
+  location lies_on = location::device;
+  int numa_node = nearest;            ///< on the host: on which node
   sharing shareable = sharing::none;  ///< fabric needs the driver's permission (IMEX)
   bool gpu_direct_rdma = false;       ///< network cards may reach the memory; some devices can't
   granule granularity = granule::minimum;
@@ -33,7 +42,8 @@ struct cuda_vmm_options {
 class cuda_vmm {
  public:
   /// Returns `result<cuda_vmm>`. Errors: `no_driver`; `invalid_argument` (no such device); `not_supported` (the device
-  /// lacks virtual memory management, or what the options ask for); `driver_failure`.
+  /// lacks virtual memory management, or what the options ask for; host memory is tried out, and the driver's code
+  /// kept); `driver_failure`.
   [[nodiscard]] static auto open(cuda_vmm_options const& options = {}) noexcept {
     using opened = result<cuda_vmm>;  // named where the class is complete
     auto context = cuda_context::retain(options.device);
@@ -45,14 +55,24 @@ class cuda_vmm {
       return opened(failure(errc::not_supported, "GPUDirect RDMA with virtual memory management"));
     }
 
-    CUmemAllocationProp const shape = allocation(options);
+    CUmemAllocationProp const shape = allocation(options, *context);
     auto const which = options.granularity == cuda_vmm_options::granule::minimum ? CU_MEM_ALLOC_GRANULARITY_MINIMUM
                                                                                  : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
     bytes granule = 0;
     CUresult const r =
         context->with_current([&](cuda_driver const& d) noexcept { return d.granularity(&granule, &shape, which); });
+    bool const on_host = options.lies_on == cuda_vmm_options::location::host;
+    if (r != CUDA_SUCCESS && on_host) {
+      return opened(failure(errc::not_supported, "host memory by virtual memory management", r));
+    }
     if (r != CUDA_SUCCESS) return opened(cuda_failure(r, "cuMemGetAllocationGranularity"));
-    return opened(cuda_vmm(*std::move(context), shape, granule));
+    cuda_vmm memory(*std::move(context), options.device, shape, granule);
+    if (on_host) {
+      if (result<void> works = memory.try_out(); !works) {
+        return opened(failure(errc::not_supported, "host memory by virtual memory management", works.error().native));
+      }
+    }
+    return opened(std::move(memory));
   }
 
   [[nodiscard]] bytes granularity() const noexcept { return granule_; }
@@ -94,16 +114,20 @@ class cuda_vmm {
                            "cuMemUnmap");
   }
 
-  /// For this device and those granted.
+  /// For this device and those granted; where memory lies on the host, for its processors too.
   [[nodiscard]] result<void> set_access(address va, bytes n, access a) noexcept {
-    std::array<CUmemAccessDesc, most_devices> allowed{};
-    allowed[0] = {.location = shape_.location, .flags = flags(a)};
-    for (std::size_t i = 0; i < granted_; ++i) {
-      allowed[1 + i] = allowed[0];
-      allowed[1 + i].location.id = peers_[i];
-    }
+    std::array<CUmemAccessDesc, most_devices + 1> allowed{};
+    std::size_t count = 0;
+    auto const allow = [&](CUmemLocationType type, int id) {
+      allowed[count].location.type = type;
+      allowed[count].location.id = id;
+      allowed[count++].flags = flags(a);
+    };
+    allow(CU_MEM_LOCATION_TYPE_DEVICE, device_);
+    for (std::size_t i = 0; i < granted_; ++i) allow(CU_MEM_LOCATION_TYPE_DEVICE, peers_[i]);
+    if (on_host()) allow(shape_.location.type, shape_.location.id);
     return to_result(with_current([&](cuda_driver const& d) noexcept {
-                       return d.set_access(to_integer(va), n, allowed.data(), 1 + granted_);
+                       return d.set_access(to_integer(va), n, allowed.data(), count);
                      }),
                      "cuMemSetAccess");
   }
@@ -149,6 +173,7 @@ class cuda_vmm {
   /// After what is queued on the default stream. Work on streams that don't synchronise with it is the caller's to
   /// order.
   [[nodiscard]] result<void> write(address va, std::span<std::byte const> from) noexcept {
+    if (on_host()) return copy_on_host(to_pointer(va), from.data(), from.size());
     auto const r = with_current([&](cuda_driver const& d) noexcept {
       CUresult const copied = d.copy_to_device(to_integer(va), from.data(), from.size());
       // The copy of pageable memory returns once it is staged.
@@ -158,35 +183,73 @@ class cuda_vmm {
   }
   /// As `write`.
   [[nodiscard]] result<void> read(std::span<std::byte> to, address va) noexcept {
+    if (on_host()) return copy_on_host(to.data(), to_pointer(va), to.size());
     return to_result(with_current([&](cuda_driver const& d) noexcept {
                        return d.copy_to_host(to.data(), to_integer(va), to.size());
                      }),
                      "cuMemcpyDtoH");
   }
 
+  /// Of the device, or of the host where memory lies there.
   [[nodiscard]] result<device_memory> memory_info() const noexcept {
+    if (on_host()) return host_memory_info();
     device_memory m;
     auto const r = with_current([&](cuda_driver const& d) noexcept { return d.memory_info(&m.free, &m.total); });
     if (r != CUDA_SUCCESS) return cuda_failure(r, "cuMemGetInfo");
     return m;
   }
 
-  [[nodiscard]] int device() const noexcept { return shape_.location.id; }
+  [[nodiscard]] int device() const noexcept { return device_; }
+  [[nodiscard]] bool on_host() const noexcept { return shape_.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
+  /// Where memory lies on the host: on which node.
+  [[nodiscard]] int numa_node() const noexcept { return on_host() ? shape_.location.id : cuda_vmm_options::nearest; }
 
  private:
-  cuda_vmm(cuda_context&& context, CUmemAllocationProp const& shape, bytes granule) noexcept
-      : context_(std::move(context)), shape_(shape), granule_(granule) {}
+  cuda_vmm(cuda_context&& context, int device, CUmemAllocationProp const& shape, bytes granule) noexcept
+      : context_(std::move(context)), device_(device), shape_(shape), granule_(granule) {}
+
+  /// What the driver says of host memory does not tell whether this process may have any of that node's.
+  [[nodiscard]] result<void> try_out() noexcept {
+    result<handle> const h = create(granule_);
+    if (!h) return failure(h.error());
+    result<void> done;
+    if (result<address> const at = reserve(granule_, 0); !at) {
+      done = failure(at.error());
+    } else {
+      done = map(*at, granule_, *h);
+      if (done) {
+        done = set_access(*at, granule_, access::read_write);
+        static_cast<void>(unmap(*at, granule_));
+      }
+      static_cast<void>(unreserve(*at, granule_));
+    }
+    static_cast<void>(release(*h));
+    return done;
+  }
+
+  /// In the order of what is queued on the default stream.
+  [[nodiscard]] result<void> copy_on_host(void* to, void const* from, bytes n) noexcept {
+    auto const r = with_current([](cuda_driver const& d) noexcept { return d.stream_synchronize(CU_STREAM_LEGACY); });
+    if (r != CUDA_SUCCESS) return cuda_failure(r, "cuStreamSynchronize");
+    if (n > 0) std::memcpy(to, from, n);
+    return {};
+  }
 
   [[nodiscard]] static bool has(cuda_context const& context, CUdevice_attribute attribute) noexcept {
     int value = 0;
     return context.driver().device_get_attribute(&value, attribute, context.device()) == CUDA_SUCCESS && value != 0;
   }
 
-  [[nodiscard]] static CUmemAllocationProp allocation(cuda_vmm_options const& options) noexcept {
+  [[nodiscard]] static CUmemAllocationProp allocation(cuda_vmm_options const& options,
+                                                      cuda_context const& context) noexcept {
     CUmemAllocationProp shape{};
     shape.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     shape.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     shape.location.id = options.device;
+    if (options.lies_on == cuda_vmm_options::location::host) {
+      shape.location.type = static_cast<CUmemLocationType>(host_numa);
+      shape.location.id = options.numa_node >= 0 ? options.numa_node : nearest_node(context);
+    }
     shape.allocFlags.gpuDirectRDMACapable = options.gpu_direct_rdma ? 1 : 0;
     switch (options.shareable) {
       case cuda_vmm_options::sharing::none: break;
@@ -198,6 +261,14 @@ class cuda_vmm {
         break;
     }
     return shape;
+  }
+
+  /// 0 on a machine without NUMA, as the driver wants it.
+  [[nodiscard]] static int nearest_node(cuda_context const& context) noexcept {
+    int node = -1;
+    auto const attribute = static_cast<CUdevice_attribute>(host_numa_id);
+    CUresult const r = context.driver().device_get_attribute(&node, attribute, context.device());
+    return r == CUDA_SUCCESS ? std::max(node, 0) : 0;
   }
 
   [[nodiscard]] static CUmemAccess_flags flags(access a) noexcept {
@@ -215,9 +286,13 @@ class cuda_vmm {
   }
 
   static constexpr std::size_t most_devices = 32;  ///< of one machine
-  static constexpr int fabric_handle = 0x8;        ///< CU_MEM_HANDLE_TYPE_FABRIC, which older headers lack
+  // Which older headers lack:
+  static constexpr int fabric_handle = 0x8;  ///< CU_MEM_HANDLE_TYPE_FABRIC
+  static constexpr int host_numa = 0x3;      ///< CU_MEM_LOCATION_TYPE_HOST_NUMA
+  static constexpr int host_numa_id = 134;   ///< CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
 
   cuda_context context_;
+  int device_;
   CUmemAllocationProp shape_;
   bytes granule_;
   std::array<int, most_devices> peers_{};

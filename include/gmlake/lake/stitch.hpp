@@ -28,6 +28,7 @@ struct stitch {
   set_hook by_size;         ///< idle: in the cache
   list_hook by_use;         ///< idle: for eviction policies
   list_hook in_all;
+  bytes lent = 0;        ///< vacated: mapped there of memory that is not the lake's
   bool movable = false;  ///< its chunks can be replaced; it begins on a chunk's beginning then
 
   /// Its block has addresses and no memory.

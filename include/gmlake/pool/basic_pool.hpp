@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ class basic_pool {
   [[nodiscard]] result<address> allocate(request const& r) noexcept {
     lock_type lock(mutex_);
     result<address> block = engine_.allocate(r);
-    if (block) [[likely]]
+    if (block || !r.insist) [[likely]]
       return block;
     return at_last<address>(
         lock, r.size, block.error(), [&]() noexcept { return engine_.allocate(r); },
@@ -77,14 +78,31 @@ class basic_pool {
   }
 
   /// Puts memory under a vacated block again, with undefined contents, as if it had just been allocated for work queued
-  /// on `on`. No effect on a block that has memory. Errors as for `vacate` and `allocate`; then it has none still.
-  [[nodiscard]] result<void> refill(address block, stream on = {}) noexcept {
+  /// on `on`; without the last resorts unless it is to `insist`. No effect on a block that has memory. Errors as for
+  /// `vacate` and `allocate`; then it has none still.
+  [[nodiscard]] result<void> refill(address block, stream on = {}, bool insist = true) noexcept {
     lock_type lock(mutex_);
     result<void> done = engine_.refill(block, on, false);
-    if (done) return done;
+    if (done || !insist) return done;
     return at_last<void>(
         lock, engine_.size_at(block), done.error(), [&]() noexcept { return engine_.refill(block, on, false); },
         [&]() noexcept { return engine_.refill(block, on, true); });
+  }
+
+  /// Maps memory of the caller's at a vacated block's address, whole handles from its beginning on, until `hide` or
+  /// until it is freed: what touches the block works on that. It may be longer than the block. The caller keeps it
+  /// alive and mappable by this pool's backend, and vouches before hiding or freeing that no work uses the block any
+  /// more. Errors: `unknown_pointer`, `double_free`; `invalid_argument` where the block has memory; `out_of_addresses`
+  /// where its addresses have no room for all (256 MiB and more beyond the block); the driver's. Then nothing has
+  /// changed.
+  [[nodiscard]] result<void> show(address block, std::span<lent_memory const> pieces) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.show(block, pieces);
+  }
+  /// Takes it away again. No effect where none is shown. Errors: `unknown_pointer`, `double_free`, the driver's.
+  [[nodiscard]] result<void> hide(address block) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.hide(block);
   }
 
   /// Takes a block back, to be used again after the work queued on the stream that it was allocated for, and after

@@ -18,6 +18,7 @@
 /// on nothing can fail.
 
 #include <concepts>
+#include <span>
 #include <utility>
 
 #include "gmlake/core/address_map.hpp"
@@ -112,6 +113,7 @@ class engine {
     result<block*> const b = movable_at(at, "refill");
     if (!b) return failure(b.error());
     if (!(*b)->view->vacated()) return {};
+    if ((*b)->view->lent > 0) return failure(errc::invalid_argument, "refill: other memory is shown");
     result<stream_index> const user = p_.space.enter(on);
     if (!user) return failure(user.error());
     refilled_ = *b;
@@ -119,6 +121,23 @@ class engine {
     result<address> const done = at_last ? last_resort(r) : search(r, *user);
     refilled_ = nullptr;
     return done ? result<void>{} : failure(done.error());
+  }
+
+  /// Maps other memory at a vacated block's address. Errors: `unknown_pointer`, `double_free`; `invalid_argument` where
+  /// the block has memory, or shows some; `stitch_cache::show`'s. Then nothing has changed.
+  [[nodiscard]] result<void> show(address at, std::span<lent_memory const> pieces) noexcept {
+    result<block*> const b = movable_at(at, "show");
+    if (!b) return failure(b.error());
+    stitch& s = *(*b)->view;
+    if (!s.vacated() || s.lent > 0) return failure(errc::invalid_argument, "show: the block has memory");
+    p_.owed.settle();
+    return p_.stitches.show(s, pieces);
+  }
+  /// Takes it away again. No effect where none is shown. Errors: `unknown_pointer`, `double_free`, the driver's.
+  [[nodiscard]] result<void> hide(address at) noexcept {
+    result<block*> const b = movable_at(at, "hide");
+    if (!b) return failure(b.error());
+    return (*b)->view->lent > 0 ? p_.stitches.hide(*(*b)->view) : result<void>{};
   }
 
   /// Of the live block at `at`; 0 where there is none.
@@ -217,8 +236,9 @@ class engine {
       }
     }
     for (stitch const& s : p_.stitches.all()) {
-      if (s.vacated()) continue;
-      if (result<void> done = p_.backend.set_access(s.begin, s.size, access::read_write); !done) return done;
+      bytes const mapped = s.vacated() ? s.lent : s.size;
+      if (mapped == 0) continue;
+      if (result<void> done = p_.backend.set_access(s.begin, mapped, access::read_write); !done) return done;
     }
     return {};
   }

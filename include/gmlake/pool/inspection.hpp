@@ -133,6 +133,7 @@ template <PoolConfig Config>
     for (std::size_t i = 0; i < s.count; ++i) size += s.chunks[i]->size;
     if (size != s.size || s.size > s.room) return "a stitch maps its chunks side by side";
     if (s.movable ? s.base != 0 : s.vacated()) return "only movable stitches are vacated";
+    if (s.lent > (s.vacated() ? s.room : 0)) return "only vacated stitches show other memory";
     if (!s.vacated() && s.base >= s.chunks[0]->size) return "a stitch begins on its first chunk";
     mapped += s.count;
     if (s.serves == nullptr) {

@@ -13,6 +13,7 @@
 #include "gmlake/core/slab.hpp"
 #include "gmlake/evict/eviction_policy.hpp"
 #include "gmlake/lake/extent.hpp"
+#include "gmlake/lake/lent_memory.hpp"
 
 namespace gmlake {
 
@@ -93,9 +94,37 @@ class stitch_cache {
     return {};
   }
 
+  /// Maps memory that is not the lake's side by side into a vacated stitch. Errors: `out_of_addresses` where it has no
+  /// room for all; the backend's; then nothing is mapped.
+  [[nodiscard]] result<void> show(stitch& s, std::span<lent_memory const> pieces) noexcept {
+    bytes total = 0;
+    for (lent_memory const& piece : pieces) total += piece.size;
+    if (total > s.room) return failure(errc::out_of_addresses, "show");
+    bytes mapped = 0;
+    result<void> done;
+    for (std::size_t i = 0; i < pieces.size() && done; ++i) {
+      done = owed_->backend().map(s.begin + mapped, pieces[i].size, pieces[i].memory);
+      if (done) mapped += pieces[i].size;
+    }
+    if (done) done = owed_->backend().set_access(s.begin, mapped, access::read_write);
+    if (!done) {
+      if (mapped > 0) owed_->unmap(s.begin, mapped);
+      return done;
+    }
+    s.lent = mapped;
+    return {};
+  }
+  /// Unmaps what was shown. Precondition: no device work uses it any more. On failure it stays as it is.
+  [[nodiscard]] result<void> hide(stitch& s) noexcept {
+    if (result<void> done = owed_->backend().unmap(s.begin, s.lent); !done) return done;
+    s.lent = 0;
+    return {};
+  }
+
   /// The block of a vacated stitch was freed: its addresses go back.
   void discard(stitch& s) noexcept {
     --live_;
+    if (s.lent > 0) owed_->unmap(s.begin, s.lent);
     drop(s);
   }
 
@@ -142,7 +171,7 @@ class stitch_cache {
 
   /// Unmaps a stitch that serves nobody and is not idle.
   void unmap(stitch& s) noexcept {
-    if (!s.vacated()) owed_->unmap(s.begin, s.size);
+    if (bytes const mapped = s.vacated() ? s.lent : s.size; mapped > 0) owed_->unmap(s.begin, mapped);
     drop(s);
   }
 

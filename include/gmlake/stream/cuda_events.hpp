@@ -135,17 +135,9 @@ class cuda_events {
     return r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (r == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
   }
 
-  /// With the context current, and with no capture in the way: asking an event is safe, but a capture in the strictest
-  /// mode, on any thread, would take it for a mistake and be broken off.
   template <class Call>
   [[nodiscard]] CUresult call(Call body) const noexcept {
-    return context_.with_current([&](cuda_driver const& d) noexcept {
-      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-      if (CUresult const r = d.exchange_capture_mode(&mode); r != CUDA_SUCCESS) return r;
-      CUresult const outcome = body(d);
-      static_cast<void>(d.exchange_capture_mode(&mode));
-      return outcome;
-    });
+    return context_.with_current_beside_captures(body);
   }
 
   /// Makes one event free, or none if the driver is gone. `free_` gets room for every event there is.

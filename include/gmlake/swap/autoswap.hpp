@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ class autoswap {
   }
 
   /// The lowest peak without a stall, of as many limits between the peak and the least that any schedule may meet.
-  [[nodiscard]] solution lowest_peak(unsigned limits = 128) const {
+  [[nodiscard]] solution lowest_peak(unsigned limits = 64) const {
     solution best{{}, simulate(at_.program(), {}, at_.channel())};
     bytes const least = least_limit(at_);
     bytes const span = at_.peak() - least;
@@ -45,7 +46,7 @@ class autoswap {
     return best;
   }
 
-  /// O(absences · operations), mostly.
+  /// O(absences · log absences + choices · operations), mostly.
   [[nodiscard]] schedule schedule_for(bytes limit) const {
     std::vector<chosen> all = choose(limit);
     return_in_time(all);
@@ -56,28 +57,32 @@ class autoswap {
   [[nodiscard]] std::vector<chosen> choose(bytes limit) const {
     scores const s(at_, limit, weights_);
     std::vector<bytes> loads = at_.loads();
+    excess left(at_, loads, limit);
     auto over = std::ranges::count_if(loads, [&](bytes l) { return l > limit; });
-    std::priority_queue<std::pair<double, std::uint32_t>> ranked;
+    // Where only a short peak exceeds the limit, all that cover it weigh the same: then the longest absence first.
+    std::priority_queue<std::tuple<double, double, std::uint32_t>> ranked;
     for (std::uint32_t k = 0; k < at_.absences().size(); ++k) {
-      if (s.duration(k) > 0) ranked.emplace(s.mixed(k, loads), k);
+      if (at_.size_of(at_.absences()[k]) < at_.smallest()) continue;
+      if (s.duration(k) > 0) ranked.emplace(s.mixed(k, left), s.duration(k), k);
     }
     std::vector<chosen> all;
     while (over > 0 && !ranked.empty()) {
-      auto const [score, k] = ranked.top();
+      auto const [score, duration, k] = ranked.top();
       ranked.pop();
       // Scores only fall, so the first that is still as high as it was is the highest.
-      double const now = s.mixed(k, loads);
+      double const now = s.mixed(k, left);
       if (now < score) {
-        ranked.emplace(now, k);
+        ranked.emplace(now, duration, k);
         continue;
       }
-      if (s.weighted(k, loads) <= 0) continue;  // relieves nothing
       absence const& a = at_.absences()[k];
+      if (left.during(a) <= 0) continue;  // relieves nothing
       for (std::uint32_t i = a.after + 1; i < a.before; ++i) {
         bytes& load = loads[i < at_.size() ? i : i - at_.size()];
         bytes const before = std::exchange(load, load - at_.size_of(a));
         if (before > limit && load <= limit) --over;
       }
+      left = excess(at_, loads, limit);
       all.push_back({k, at_.start_of(a.after + 1), at_.start_of(a.before) - at_.in_time(a)});
     }
     return all;

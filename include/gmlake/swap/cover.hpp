@@ -97,9 +97,10 @@ class cover {
   void keep(pace const& p) {
     pace_ = p;
     loads_ = at_.loads();
+    bytes const least = std::max(options_.least_size, at_.smallest());
     for (std::uint32_t k = 0; k < at_.absences().size(); ++k) {
       absence const& a = at_.absences()[k];
-      if (at_.size_of(a) < options_.least_size) continue;
+      if (at_.size_of(a) < least) continue;
       items_.push_back({k, a.after + 1, std::int64_t{a.before} - 1, p.end_of(a.after), p.begin_of(a.before),
                         at_.out_time(a), at_.in_time(a), at_.size_of(a)});
     }
@@ -113,9 +114,10 @@ class cover {
       pace_.ends.push_back(p.step - p.begins[i]);
     }
     loads_.assign(at_.loads().rbegin(), at_.loads().rend());
+    bytes const least = std::max(options_.least_size, at_.smallest());
     for (std::uint32_t k = 0; k < at_.absences().size(); ++k) {
       absence const& a = at_.absences()[k];
-      if (at_.size_of(a) < options_.least_size) continue;
+      if (at_.size_of(a) < least) continue;
       std::int64_t const step = a.before > n_ ? 1 : 0;  // so that the first is of this one
       std::int64_t const last = std::int64_t{n_} - 2 - a.after + step * n_;
       std::int64_t const first = std::int64_t{n_} - a.before + step * n_;

@@ -1,13 +1,14 @@
 #pragma once
-/// The least time that is found for a step under a limit. Several ways to choose take turns, on the pace without stalls
-/// first, then on paces between that and the best so far: where stalls are expected, there is time to use. Only what a
-/// simulation confirms counts.
+/// The least time that is found for a step under a limit. AutoSwap's choices come first. Then several ways to choose
+/// take turns, on the pace without stalls first, then on paces between that and the best so far: where stalls are
+/// expected, there is time to use. Only what a simulation confirms counts.
 
 #include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "gmlake/swap/autoswap.hpp"
 #include "gmlake/swap/chosen.hpp"
 #include "gmlake/swap/cover.hpp"
 #include "gmlake/swap/coverage.hpp"
@@ -30,6 +31,9 @@ class least_stall {
     if (limit_ < least_limit(at_)) return std::nullopt;
     keep({{}, simulate(at_.program(), {}, at_.channel(), limit_)});
     bound_ = time_bound(at_, limit_);
+    for (score_weights const& w : {score_weights{.doa = 1}, {.aoa = 1}, {.aoa = 0.25, .swdoa = 0.75}}) {
+      if (auto scored = autoswap(at_, w).under(limit_)) keep(*std::move(scored));
+    }
     ways all(at_);
     pace const plain = pace_of(at_);
     // Those on the pace without stalls first; then each on a pace of its own.

@@ -1,9 +1,11 @@
 #pragma once
-/// The lowest peak that is found without any stall. Several ways to choose take turns; each gets a limit just below the
-/// best peak so far, and where it meets that, the lowest it meets by halving. Only what a simulation confirms counts.
+/// The lowest peak that is found without any stall. AutoSwap's choices come first. Then several ways to choose take
+/// turns; each gets a limit just below the best peak so far, and where it meets that, the lowest it meets by halving.
+/// Only what a simulation confirms counts.
 
 #include <utility>
 
+#include "gmlake/swap/autoswap.hpp"
 #include "gmlake/swap/cover.hpp"
 #include "gmlake/swap/enlist.hpp"
 #include "gmlake/swap/pace.hpp"
@@ -24,12 +26,17 @@ class lowest_peak {
     best_.outcome = simulate(at_.program(), {}, at_.channel());
     if (at_.absences().empty()) return std::move(best_);
     bound_ = peak_bound(at_);
+    for (score_weights const& w : {score_weights{.doa = 1}, {.aoa = 1}}) {
+      solution scored = autoswap(at_, w).lowest_peak(limits_a_score);
+      if (scored.outcome.peak < best_.outcome.peak) best_ = std::move(scored);
+    }
     for (ways all(at_); !all.over() && best_.outcome.peak > bound_;) lower(all.next());
     return std::move(best_);
   }
 
  private:
   static constexpr bytes worth_trying = 2000;  // of the peak, one part
+  static constexpr unsigned limits_a_score = 64;
 
   void lower(cover_options const& how) {
     bytes const step = best_.outcome.peak / worth_trying + 1;

@@ -1,7 +1,7 @@
 #pragma once
 /// Moves blocks out to host memory and back in, one step at a time: it queues copies behind the work that used a block,
 /// takes the memory away once the host has seen a copy to be whole, and lets consumers wait on the device. It holds no
-/// lock, keeps no table and decides nothing: `swapping_pool` does.
+/// lock, keeps no table and decides nothing: `swapping_pool` does. Where copies lie is `host_tier`'s business.
 ///
 /// What holds: a copy is given up only once the block's memory has the same contents and no copy of them is under way;
 /// memory is taken away only once its copy is whole and everything that used it is known to be done. Whatever fails,
@@ -16,6 +16,10 @@
 #include "gmlake/pool/pool_concept.hpp"
 #include "gmlake/stream/stream_policy.hpp"
 #include "gmlake/swap/copier.hpp"
+#include "gmlake/swap/host_tier.hpp"
+#include "gmlake/swap/in_place.hpp"
+#include "gmlake/swap/stages.hpp"
+#include "gmlake/swap/swap_file.hpp"
 #include "gmlake/swap/swap_stats.hpp"
 #include "gmlake/swap/swappable.hpp"
 
@@ -30,15 +34,25 @@ concept MovablePool = Pool<P> && requires(P& p, address a, stream s) {
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
 };
 
-template <MovablePool Device, Pool Host, StreamPolicy Streams, Copier Copies>
+struct mover_options {
+  bool in_place = false;      ///< absent blocks are served from their host copies, where the pools can
+  bytes stage_size = 16_MiB;  ///< pinned memory, twice so much, through which what is in the file comes back
+};
+
+template <MovablePool Device, Pool Host, StreamPolicy Streams, Copier Copies, BackingStore Below = swap_file>
 class mover {
  public:
   using block = swappable<std::optional<typename Streams::fence>>;
   using moving_list = hooked_list<block, &block::in_motion>;
 
   /// `device` and `host` outlive it.
-  mover(Device& device, Host& host, Streams streams, Copies copies) noexcept
-      : device_(&device), host_(&host), streams_(std::move(streams)), copies_(std::move(copies)) {}
+  mover(Device& device, Host& host, Streams streams, Copies copies, Below below = {},
+        mover_options const& options = {}) noexcept
+      : device_(&device),
+        streams_(std::move(streams)),
+        copies_(std::move(copies)),
+        in_place_(options.in_place && can_serve_in_place<Device, Host>),
+        tier_(host, std::move(below), options.stage_size, stages<Streams>::count, seen_) {}
   mover(mover const&) = delete;
   mover& operator=(mover const&) = delete;
 
@@ -62,17 +76,12 @@ class mover {
   /// `discarding`. Errors: `out_of_host_memory` (the host has no memory for a copy), the driver's; then it stays.
   [[nodiscard]] result<void> leave(block& b, stream last, bool discarding) noexcept {
     if (!room_for_leftovers()) return failure(errc::out_of_host_memory, "swap");
-    bool const copying = !discarding && b.copy == address{};
+    bool const copying = !discarding && !tier_.holds(b);
     address copy = b.copy;
     if (copying) {
-      result<address> const to = host_->allocate(b.size, stream{});
-      if (!to) {
-        ++seen_.refusals;
-        return failure(to.error().code == errc::out_of_memory ? errc::out_of_host_memory : to.error().code, "swap",
-                       to.error().native);
-      }
+      result<address> const to = tier_.take(b.size, in_place_);
+      if (!to) return failure(to.error());
       copy = *to;
-      seen_.on_host += b.size;
     }
     result<void> done = follow(copies_.stream_out(), b.on);
     if (done && last != b.on) done = follow(copies_.stream_out(), last);
@@ -91,8 +100,9 @@ class mover {
     return {};
   }
 
-  /// leaving → absent, if the copy is whole; whether it is. Where `waiting`, the host waits for it. Errors: the
-  /// driver's; then it stays: mapped if the copy's end can't be told, else leaving, to be tried again.
+  /// leaving → absent, if the copy is whole; whether it is. Where `waiting`, the host waits for it. Errors: a
+  /// watcher's, the driver's; then it stays: mapped if a watcher minds or the copy's end can't be told, else leaving,
+  /// to be tried again.
   [[nodiscard]] result<bool> finish_leaving(block& b, bool waiting) noexcept {
     result<bool> const whole = reached(b, waiting);
     if (!whole) {
@@ -100,11 +110,16 @@ class mover {
       return failed<bool>(whole.error());
     }
     if (!*whole) return false;
+    if (result<void> heard = tell_going(b); !heard) {
+      stay(b, b.read_only);
+      return failed<bool>(heard.error());
+    }
     if (result<void> done = device_->vacate(b.begin); !done) return failed<bool>(done.error());
     end_move(b, residency::absent);
-    if (!b.contents) let_copy_go(b);
     ++seen_.departures;
     seen_.absent += b.size;
+    if (b.contents) rest(b);
+    else let_copy_go(b);
     return true;
   }
 
@@ -114,26 +129,37 @@ class mover {
     ++seen_.called_back;
   }
 
-  /// absent → arriving; `b.on` and its users are to wait for it by `follow_arrival`. Errors: the pool's, the driver's;
-  /// then it is absent still, and its contents are where they were.
-  [[nodiscard]] result<void> arrive(block& b) noexcept {
+  /// absent → arriving; `b.on` and its users are to wait for it by `follow_arrival`. Where it is served in place, the
+  /// host waits for their work, and for that on `last` if there is one. Errors: the pool's, a watcher's, the file's,
+  /// the driver's; then it is absent still, and its contents are where they were.
+  [[nodiscard]] result<void> arrive(block& b, stream const* last, bool insist = true) noexcept {
     if (!room_for_leftovers()) return failure(errc::out_of_host_memory, "swap");
-    if (result<void> done = device_->refill(b.begin, copies_.stream_in()); !done) return done;
-    result<void> done;
-    if (b.contents) done = copies_.copy_in(b.begin, b.copy, b.size);
+    if (result<void> done = hide(b, last); !done) return done;
+    result<void> done = refill(b, insist);
+    if (!done) {
+      rest(b);
+      return done;
+    }
+    done = tell_come(b);
+    if (done) done = bring_contents(b);
     if (done) done = fence_off(b, copies_.stream_in());
     if (!done) {
       ++seen_.failures;
-      (void)streams_.synchronize_device();
-      (void)device_->vacate(b.begin);  // should that fail too, the next arrival finds the memory there
+      // Should one of these fail too, the next arrival finds the memory there.
+      if (streams_.synchronize_device() && tell_going(b) && device_->vacate(b.begin)) rest(b);
       return done;
     }
     if (b.contents) seen_.copied_in += b.size;
     seen_.absent -= b.size;
     ++b.generation;
+    tier_.unkeep(b);
     begin_move(b, residency::arriving);
     return {};
   }
+
+  /// Tells those who watch the block that other memory has come, if they think that it goes: where a departure was
+  /// given up after they had been told. Error: theirs.
+  [[nodiscard]] result<void> reassure(block& b) noexcept { return b.told ? tell_come(b) : result<void>{}; }
 
   /// What is queued on `on` from now on finds an arriving block's contents.
   [[nodiscard]] result<void> follow_arrival(block& b, stream on) noexcept { return streams_.wait(on, *b.moved); }
@@ -150,14 +176,17 @@ class mover {
     return true;
   }
 
-  /// The block goes, in whatever state: to be used again after `after`'s work and that of its users. Error: the pool's,
-  /// then it is live as before.
+  /// The block goes, in whatever state: to be used again after `after`'s work and that of its users, for which the host
+  /// waits where it is served in place. Error: the pool's, then it is live as before.
   [[nodiscard]] result<void> drop(block& b, stream after) noexcept {
-    result<void> done;
+    result<void> done = hide(b, &after);
     if (b.state == residency::leaving) done = device_->record_stream(b.begin, copies_.stream_out());
     if (b.state == residency::arriving) done = streams_.wait(after, *b.moved);
     if (done) done = device_->deallocate(b.begin, after);
-    if (!done) return done;
+    if (!done) {
+      if (b.state == residency::absent) rest(b);
+      return done;
+    }
     if (b.state == residency::absent) seen_.absent -= b.size;
     if (b.state == residency::leaving || b.state == residency::arriving) {
       moving_.erase(moving_list::s_iterator_to(b));
@@ -183,14 +212,27 @@ class mover {
     return {};
   }
 
+  /// Whether a copy that nobody needs any more has given its host memory back; the host waits for it.
+  [[nodiscard]] bool end_one_leftover() noexcept {
+    if (leftovers_.empty() || !streams_.synchronize(leftovers_.front().behind)) return false;
+    end_leftover(0);
+    return true;
+  }
+  /// Whether there is a file below pinned memory.
+  [[nodiscard]] bool files() const noexcept { return tier_.files(); }
+
   /// The host waits for all copies; whatever was moving stays in its state.
   [[nodiscard]] result<void> synchronize() noexcept { return streams_.synchronize_device(); }
 
-  /// Forgets a block at the end of everything: its copy goes back. Precondition: synchronized.
-  void forget(block& b) noexcept { let_copy_go(b); }
+  /// Forgets a block at the end of everything: its copy goes back, but for one that can't be unmapped from its address.
+  /// Precondition: synchronized.
+  void forget(block& b) noexcept {
+    if (unmap_copy(b)) let_copy_go(b);
+  }
   /// The same for copies nobody needs.
   void forget_leftovers() noexcept {
     while (!leftovers_.empty()) end_leftover(leftovers_.size() - 1);
+    stages_.forget(streams_);
   }
 
  private:
@@ -268,14 +310,92 @@ class mover {
     --fenced_;
   }
 
+  /// Before the memory goes, unless they know. Error: a watcher's; then none thinks so.
+  [[nodiscard]] result<void> tell_going(block& b) noexcept {
+    if (b.told || b.watched.empty()) return {};
+    result<void> heard = b.watched.tell(b.begin, b.size, remapping::going);
+    b.told = heard.has_value();
+    return heard;
+  }
+  /// After memory has come. Error: a watcher's; then all think that it is gone.
+  [[nodiscard]] result<void> tell_come(block& b) noexcept {
+    result<void> heard = b.watched.tell(b.begin, b.size, remapping::come);
+    b.told = !heard.has_value() && !b.watched.empty();
+    return heard;
+  }
+
+  /// An absent block's copy is served in place, if that is wanted and can be; else it may go to the file.
+  void rest(block& b) noexcept {
+    if constexpr (can_serve_in_place<Device, Host>) {
+      if (in_place_ && !b.in_place && b.contents && b.copy != address{}) {
+        b.in_place = show_copy(*device_, tier_.host(), b.begin, b.copy).has_value();
+        if (b.in_place) seen_.in_place += b.size;
+      }
+    }
+    if (b.in_place) tier_.unkeep(b);
+    else tier_.keep(b);
+  }
+  /// No longer, once the work that may use it there is done. Errors: the driver's; then it is served as before.
+  [[nodiscard]] result<void> hide(block& b, stream const* last) noexcept {
+    if (!b.in_place) return {};
+    result<void> done = finish_work(b.on);
+    if (done && last != nullptr) done = finish_work(*last);
+    for (std::size_t i = 0; done && i < b.users.size(); ++i) done = finish_work(b.users[i]);
+    return done ? unmap_copy(b) : done;
+  }
+  [[nodiscard]] result<void> unmap_copy(block& b) noexcept {
+    if constexpr (can_serve_in_place<Device, Host>) {
+      if (!b.in_place) return {};
+      if (result<void> done = device_->hide(b.begin); !done) return done;
+      b.in_place = false;
+      seen_.in_place -= b.size;
+    }
+    return {};
+  }
+  /// The host waits for what is queued on a stream.
+  [[nodiscard]] result<void> finish_work(stream on) noexcept {
+    result<fence> f = streams_.record(on);
+    if (!f) return failure(f.error());
+    result<void> done = streams_.synchronize(*f);
+    streams_.release(*f);
+    return done;
+  }
+
+  /// Without the device pool's last resorts unless it is to `insist`, where the pool knows the difference.
+  [[nodiscard]] result<void> refill(block& b, bool insist) noexcept {
+    if constexpr (requires { device_->refill(b.begin, copies_.stream_in(), false); }) {
+      return device_->refill(b.begin, copies_.stream_in(), insist);
+    } else {
+      return device_->refill(b.begin, copies_.stream_in());
+    }
+  }
+
+  /// Queues the copies that fill a block whose memory has just come.
+  [[nodiscard]] result<void> bring_contents(block& b) noexcept {
+    if (!b.contents) return {};
+    if (!b.filed) return copies_.copy_in(b.begin, b.copy, b.size);
+    for (bytes done = 0; done < b.size; done += tier_.stage_size()) {
+      bytes const n = std::min(tier_.stage_size(), b.size - done);
+      result<std::size_t> const i = stages_.next(streams_);
+      if (!i) return failure(i.error());
+      result<void> moved = tier_.read(b, done, tier_.stage(*i), n);
+      if (moved) moved = copies_.copy_in(b.begin + done, tier_.stage(*i), n);
+      if (moved) moved = stages_.fence_off(*i, streams_, copies_.stream_in());
+      if (!moved) return moved;
+    }
+    return {};
+  }
+
   /// The block has no copy from now on. One that may be under way keeps its host memory until it is over.
   void let_copy_go(block& b) noexcept {
+    tier_.unkeep(b);
+    tier_.forget_filed(b);
     if (b.moved) {
       leftovers_.push_back({std::move(*b.moved), b.copy, b.size});
       b.moved.reset();
       --fenced_;
     } else if (b.copy != address{}) {
-      release_copy(b.copy, b.size);
+      tier_.give_back(b.copy, b.size);
     }
     b.copy = {};
   }
@@ -283,29 +403,27 @@ class mover {
   void end_leftover(std::size_t i) noexcept {
     leftover& l = leftovers_[i];
     streams_.release(l.behind);
-    if (l.copy != address{}) release_copy(l.copy, l.size);
+    if (l.copy != address{}) tier_.give_back(l.copy, l.size);
     if (&l != &leftovers_.back()) l = std::move(leftovers_.back());
     leftovers_.pop_back();
   }
 
-  void release_copy(address copy, bytes n) noexcept {
-    (void)host_->deallocate(copy);
-    seen_.on_host -= n;
-  }
-  /// The copy may be under way, and nothing will tell when it is over.
+  /// The copy may be under way, and no fence will tell when it is over. Where the device can't be waited for either,
+  /// its host memory is never used again.
   void forsake(address copy, bytes n) noexcept {
-    (void)streams_.synchronize_device();
-    release_copy(copy, n);
+    if (streams_.synchronize_device()) tier_.give_back(copy, n);
   }
 
   Device* device_;
-  Host* host_;
   Streams streams_;
   Copies copies_;
+  bool in_place_;
+  swap_stats seen_;
+  host_tier<Host, Below, block> tier_;
+  stages<Streams> stages_;
   moving_list moving_;
   std::vector<leftover> leftovers_;
   std::size_t fenced_ = 0;  ///< blocks that have a fence
-  swap_stats seen_;
 };
 
 }  // namespace gmlake::swap

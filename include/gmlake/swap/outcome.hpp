@@ -30,7 +30,9 @@ struct outcome {
   time stalled{};             ///< of that, while no operation ran
   std::vector<stall> stalls;  ///< by operation; the first one's stands at the end of the step before
   std::vector<time> starts;   ///< when operations began, from the step's beginning, and the step's end
-  bytes peak = 0;             ///< the most that was resident
+  /// By move: when its transfers begin, counted from the beginning of the step in which they do.
+  std::vector<time> ways_out, ways_back;
+  bytes peak = 0;  ///< the most that was resident
   traffic moved;
 
   [[nodiscard]] bool meets_limit() const noexcept { return !stuck; }

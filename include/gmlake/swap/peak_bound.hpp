@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "gmlake/swap/coverage.hpp"
@@ -90,25 +91,19 @@ class cut_line {
 
 }  // namespace peak_bound_parts
 
-/// Bytes. Looks at so many operations, evenly spread, and at those around the best of them. O(looks · n log n).
-[[nodiscard]] inline bytes peak_bound(setting const& at, std::uint32_t looks = 256) {
-  std::vector<bytes> known(at.size());
-  bytes best = 0;
-  std::uint32_t best_at = 0;
-  auto const look = [&](std::uint32_t i) {
-    if (known[i] != 0 || at.loads()[i] <= best) return;
-    known[i] = peak_bound_parts::least_resident(at, i);
-    if (known[i] <= best) return;
-    best = known[i];
-    best_at = i;
-  };
-  std::uint32_t stride = at.size() / std::max(looks, 1U) + 1;
-  for (std::uint32_t i = 0; i < at.size(); i += stride) look(i);
-  while (stride > 1) {
-    stride = (stride + 1) / 2;
-    std::uint32_t const around = best_at;
-    if (around >= stride) look(around - stride);
-    if (around + stride < at.size()) look(around + stride);
+/// Bytes. Looks at so many operations, 2 at least: all those that may decide, or half of them at the highest loads and
+/// the others spread over the rest. O(looks · n log n).
+[[nodiscard]] inline bytes peak_bound(setting const& at, std::uint32_t looks = 4096) {
+  looks = std::max(looks, 2U);
+  std::vector<std::uint32_t> order(at.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::sort(order, std::ranges::greater{}, [&](std::uint32_t i) { return at.loads()[i]; });
+  bytes best = least_limit(at);
+  std::uint32_t const dense = looks / 2;
+  std::uint32_t const stride = at.size() <= looks ? 1 : (at.size() - dense) / (looks - dense) + 1;
+  for (std::size_t k = 0; k < order.size(); k += k < dense ? 1 : stride) {
+    if (at.loads()[order[k]] <= best) break;  // so are all that follow
+    best = std::max(best, peak_bound_parts::least_resident(at, order[k]));
   }
   return best;
 }

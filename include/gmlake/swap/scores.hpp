@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,15 +22,40 @@ struct score_weights {
   double doa = 0, aoa = 0, wdoa = 0, swdoa = 0;
 };
 
+/// What loads exceed a limit by, over time, in byte · ns: sums from the step's beginning on.
+class excess {
+ public:
+  /// Linear.
+  excess(setting const& at, std::vector<bytes> const& loads, bytes limit) : sums_{0} {
+    sums_.reserve(loads.size() + 1);
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      bytes const over = loads[i] > limit ? loads[i] - limit : 0;
+      auto const ns = at.program().operations[i].count();
+      sums_.push_back(sums_.back() + static_cast<double>(over) * static_cast<double>(ns));
+    }
+  }
+
+  /// Of the operations between; 0 where none of them exceeds it.
+  [[nodiscard]] double during(absence const& a) const noexcept {
+    auto const n = sums_.size() - 1;
+    if (a.before <= n) return sums_[a.before] - sums_[a.after + 1];
+    return sums_[n] - sums_[a.after + 1] + sums_[a.before - n];
+  }
+
+ private:
+  std::vector<double> sums_;
+};
+
 /// The scores of a program's absences under a limit.
 class scores {
  public:
-  /// O(operations + absences · the operations of one).
-  scores(setting const& at, bytes limit, score_weights const& w) : at_(at), limit_(limit), weights_(w) {
+  /// Linear in operations and absences.
+  scores(setting const& at, bytes limit, score_weights const& w) : at_(at), weights_(w) {
     auto const count = static_cast<std::uint32_t>(at.absences().size());
+    excess const over(at, at.loads(), limit);
     std::vector<double> whole(count);
     for (std::uint32_t k = 0; k < count; ++k) {
-      whole[k] = weighted(k, at.loads());
+      whole[k] = over.during(at.absences()[k]);
       highest_.doa = std::max(highest_.doa, duration(k));
       highest_.aoa = std::max(highest_.aoa, area(k));
       highest_.wdoa = std::max(highest_.wdoa, whole[k]);
@@ -50,23 +76,11 @@ class scores {
   [[nodiscard]] double area(std::uint32_t k) const {
     return duration(k) * static_cast<double>(at_.size_of(at_.absences()[k]));
   }
-  /// In byte · ns, of these loads.
-  [[nodiscard]] double weighted(std::uint32_t k, std::vector<bytes> const& loads) const {
-    absence const& a = at_.absences()[k];
-    double sum = 0;
-    for (std::uint32_t i = a.after + 1; i < a.before; ++i) {
-      std::uint32_t const operation = i < at_.size() ? i : i - at_.size();
-      if (loads[operation] <= limit_) continue;
-      auto const ns = at_.program().operations[operation].count();
-      sum += static_cast<double>(loads[operation] - limit_) * static_cast<double>(ns);
-    }
-    return sum;
-  }
 
-  /// The mix, where `loads` are left. Never rises while they fall.
-  [[nodiscard]] double mixed(std::uint32_t k, std::vector<bytes> const& loads) const {
+  /// The mix, where what loads are left exceed the limit by `left`. Never rises while they fall.
+  [[nodiscard]] double mixed(std::uint32_t k, excess const& left) const {
     if (weights_.swdoa == 0) return fixed_[k];
-    return fixed_[k] + share(weights_.swdoa, weighted(k, loads), highest_.wdoa);
+    return fixed_[k] + share(weights_.swdoa, left.during(at_.absences()[k]), highest_.wdoa);
   }
 
  private:
@@ -75,30 +89,22 @@ class scores {
   }
 
   setting const& at_;
-  bytes limit_;
   score_weights weights_;
   score_weights highest_;      ///< of each score; SWDOA begins as WDOA
   std::vector<double> fixed_;  ///< the mix without SWDOA
 };
 
-/// The weights with the lowest cost, the first of equals, of all that are multiples of `1 / parts` and add up to one.
-template <std::invocable<score_weights> Cost>
-[[nodiscard]] score_weights best_weights(Cost&& cost, int parts = 4) {
-  score_weights best{.swdoa = 1};
-  auto least = cost(best);
+/// Calls `f(weights)` for all weights that are multiples of `1 / parts` and add up to one, SWDOA alone first.
+template <std::invocable<score_weights> F>
+void each_mix(int parts, F&& f) {
   auto const share = [&](int of) { return static_cast<double>(of) / parts; };
   for (int doa = 0; doa <= parts; ++doa) {
     for (int aoa = 0; doa + aoa <= parts; ++aoa) {
       for (int wdoa = 0; doa + aoa + wdoa <= parts; ++wdoa) {
-        score_weights const w{share(doa), share(aoa), share(wdoa), share(parts - doa - aoa - wdoa)};
-        auto const c = cost(w);
-        if (!(c < least)) continue;
-        least = c;
-        best = w;
+        f(score_weights{share(doa), share(aoa), share(wdoa), share(parts - doa - aoa - wdoa)});
       }
     }
   }
-  return best;
 }
 
 }  // namespace gmlake::swap

@@ -13,16 +13,27 @@
 
 namespace gmlake::swap {
 
+/// Smaller blocks are not worth moving: they would take a mapping's time, and the beginning of a chunk whose rest can't
+/// be stitched then, for what is a percent or two of a training step's memory.
+inline constexpr bytes smallest_worth_moving = 1_MiB;
+
 /// Precondition: the program is well-formed (`find_fault`).
 class setting {
  public:
-  setting(swap::program const& p, swap::channel const& c)
-      : program_(&p), channel_(c), starts_(starts_of(p)), loads_(loads_of(p)), absences_(absences_of(p)) {}
+  /// Schedulers leave blocks of less than `smallest` bytes alone. Bounds do not.
+  setting(swap::program const& p, swap::channel const& c, bytes smallest = 0)
+      : program_(&p),
+        channel_(c),
+        smallest_(smallest),
+        starts_(starts_of(p)),
+        loads_(loads_of(p)),
+        absences_(absences_of(p)) {}
 
-  setting(swap::program&&, swap::channel const&) = delete;
+  setting(swap::program&&, swap::channel const&, bytes = 0) = delete;
 
   [[nodiscard]] swap::program const& program() const noexcept { return *program_; }
   [[nodiscard]] swap::channel const& channel() const noexcept { return channel_; }
+  [[nodiscard]] bytes smallest() const noexcept { return smallest_; }
   [[nodiscard]] std::vector<bytes> const& loads() const noexcept { return loads_; }
   [[nodiscard]] std::vector<absence> const& absences() const noexcept { return absences_; }
 
@@ -48,6 +59,7 @@ class setting {
  private:
   swap::program const* program_;
   swap::channel channel_;
+  bytes smallest_;
   std::vector<time> starts_;
   std::vector<bytes> loads_;
   std::vector<absence> absences_;

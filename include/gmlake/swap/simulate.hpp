@@ -64,10 +64,12 @@ class simulation {
   [[nodiscard]] outcome run() {
     result_.settled = end_ == 0;
     result_.starts.assign(end_ + 1, time::zero());
+    result_.ways_out.assign(schedule_.moves.size(), time::zero());
+    result_.ways_back.assign(schedule_.moves.size(), time::zero());
     result_.moved = traffic_of(program_, schedule_);
     while (end_ != 0 && !result_.stuck && !over_) {
       complete();
-      while (start_operation() || start_out() || start_in()) {
+      while (start_operation() || (!over_ && (start_out() || start_in()))) {
       }
       if (!over_) advance();
     }
@@ -112,7 +114,10 @@ class simulation {
     if (completes(device_, now_)) {
       idle_since_ = now_;
       resident_ -= deaths_[i + 1];
-      for (std::uint32_t const m : dropped_[i]) leave(m);
+      for (std::uint32_t const m : dropped_[i]) {
+        leave(m);
+        result_.ways_out[m] = now_;
+      }
     }
     std::uint32_t const left = leaving_.empty() ? 0 : next_out();
     if (completes(out_, now_)) leave(left);
@@ -170,6 +175,7 @@ class simulation {
     std::uint32_t const m = next_out();
     if (device_.done <= over_before(schedule_.moves[m].away.after, out_.done, leaving_.size())) return false;
     out_.until = now_ + channel_.out.time_of(of(m).size);
+    result_.ways_out[m] = now_;
     return true;
   }
 
@@ -183,6 +189,7 @@ class simulation {
     take(of(m).size);
     whole_[m] = false;
     in_.until = now_ + channel_.in.time_of(of(m).size);
+    result_.ways_back[m] = now_;
     return true;
   }
 
@@ -222,6 +229,16 @@ class simulation {
     result_.starts[end_] = took;
     result_.peak = peak_;
     for (stall const& s : result_.stalls) result_.stalled += s.length;
+    for (auto* const ways : {&result_.ways_out, &result_.ways_back}) {
+      for (time& t : *ways) t = within_step(t - began_);
+    }
+  }
+
+  /// What began in the step before began so in the last one too, if it was like it.
+  [[nodiscard]] time within_step(time since) const noexcept {
+    if (result_.total == time::zero()) return time::zero();
+    since %= result_.total;
+    return since < time::zero() ? since + result_.total : since;
   }
 
   program const& program_;

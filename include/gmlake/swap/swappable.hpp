@@ -2,10 +2,13 @@
 /// A swappable block, as the mover keeps it: a movable block of the pool's, and where its contents are.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gmlake/core/intrusive.hpp"
 #include "gmlake/core/types.hpp"
+#include "gmlake/swap/backing_store.hpp"
+#include "gmlake/swap/remapping.hpp"
 #include "gmlake/swap/residency.hpp"
 
 namespace gmlake::swap {
@@ -26,9 +29,15 @@ struct swappable {
   std::uint32_t pins = 0;        ///< it stays mapped while there are any
   std::uint64_t generation = 0;  ///< how often other memory has come under it
   address copy{};                ///< host memory of its size, where it has any
+  std::optional<slot> filed;     ///< its copy in the file below, where it has been written there
+  bool in_place = false;         ///< absent: its copy is mapped at its address
+  bool kept = false;             ///< absent: among those whose copies may be written to the file
+  watchers watched;              ///< who is told when its memory goes and comes
+  bool told = false;             ///< that it goes, and not yet that other memory has come
   Fence moved{};                 ///< leaving, arriving: behind the copy
   list_hook in_all;
   list_hook in_motion;
+  list_hook in_kept;
 };
 
 }  // namespace gmlake::swap

@@ -7,9 +7,13 @@
 ///     pool.swap_out(weights, s);        // behind the work queued on s; the memory is free once the copy is whole
 ///     pool.swap_in(weights, s);         // what is queued on s from now on finds the contents
 ///
-/// Between the two calls nothing may use the block; a kernel that does so faults. It may be freed in every state.
-/// Copies run on streams of their own. The device memory of a block that has left is free once `progress` has seen its
-/// copy to be whole: `swap_worker` calls that in the background, and requests for memory do.
+/// Between the two calls nothing may use the block; a kernel that does so faults. It may be freed in every state. Where
+/// absent blocks are served in place (`swap_options::in_place`), kernels may use one as soon as it is absent: they work
+/// on its copy in host memory, slowly, and what they write is its contents.
+///
+/// Copies run on streams of their own. Copies that pinned memory has no room for are in a file below it, if one is
+/// given. The device memory of a block that has left is free once `progress` has seen its copy to be whole:
+/// `swap_worker` calls that in the background, and requests for memory do.
 ///
 /// Thread-safe. Its lock is taken before the pools' own. Requests of at least `smallest` bytes are swappable; the rest
 /// goes to the device pool as it is.
@@ -27,7 +31,13 @@
 namespace gmlake::swap {
 
 struct swap_options {
-  bytes smallest = 1_MiB;  ///< smaller requests are not swappable: each would cost a mapping for little memory
+  /// Absent blocks are served from their host copies, at their addresses, where both pools can (`in_place.hpp`) and the
+  /// copy's chunks find room there: those of at most 256 MiB do. Each copy begins on a chunk of its own then, so the
+  /// host pool's chunks should be small beside the blocks (`adaptive_options::fixed(32_MiB)`). Such copies are never
+  /// written to the file; the host waits for the work on a block before it is brought back or freed.
+  bool in_place = false;
+  bytes stage_size = 16_MiB;  ///< of the host pool's memory, taken twice where there is a file
+  bytes smallest = 1_MiB;     ///< smaller requests are not swappable: each would cost a mapping for little memory
 };
 
 /// What came of pausing or resuming a group; in bytes.
@@ -37,12 +47,20 @@ struct pause_outcome {
   error why;         ///< the first reason; meaningless if none stayed
 };
 
-template <MovablePool Device, Pool Host, StreamPolicy Streams, Copier Copies>
+template <MovablePool Device, Pool Host, StreamPolicy Streams, Copier Copies, BackingStore Below = swap_file>
 class swapping_pool {
  public:
   /// The pools outlive it, and serve others too if they like.
   swapping_pool(Device& device, Host& host, Streams streams, Copies copies, swap_options const& options = {}) noexcept
-      : device_(&device), options_(options), mover_(device, host, std::move(streams), std::move(copies)) {}
+    requires std::default_initializable<Below>
+      : swapping_pool(device, host, std::move(streams), std::move(copies), Below{}, options) {}
+  /// With `below` for the copies that the host pool has no room for.
+  swapping_pool(Device& device, Host& host, Streams streams, Copies copies, Below below,
+                swap_options const& options = {}) noexcept
+      : device_(&device),
+        options_(options),
+        mover_(device, host, std::move(streams), std::move(copies), std::move(below),
+               {.in_place = options.in_place, .stage_size = options.stage_size}) {}
   swapping_pool(swapping_pool const&) = delete;
   swapping_pool& operator=(swapping_pool const&) = delete;
   /// Waits for the copies and gives back host memory. Blocks stay with the device pool; those absent are lost.
@@ -63,23 +81,11 @@ class swapping_pool {
   [[nodiscard]] result<address> allocate(bytes n, stream on = {}) noexcept { return allocate(n, on, tag{}); }
   /// The same in a group that is paused and resumed together.
   [[nodiscard]] result<address> allocate(bytes n, stream on, tag group) noexcept {
-    std::scoped_lock const lock(mutex_);
-    (void)advance(false);
-    request r{.size = n, .on = on};
-    if (n < options_.smallest) return with_room<address>([&]() noexcept { return device_->allocate(r); });
-    if (!nodes_.reserve(1) || !known_.reserve_one()) return failure(errc::out_of_host_memory, "swap");
-    r.where = placement::movable;
-    result<address> const at = with_room<address>([&]() noexcept { return device_->allocate(r); });
-    if (!at) return failure(at.error());
-    block& b = nodes_.acquire();
-    b.begin = *at;
-    b.size = n;
-    b.on = on;
-    b.group = group;
-    all_.push_back(b);
-    known_.insert(*at, b);
-    mover_.seen().swappable += n;
-    return *at;
+    return allocate(request{.size = n, .on = on}, group);
+  }
+  /// The same, but waits for nothing: not for what is leaving, nor by the device pool's last resorts.
+  [[nodiscard]] result<address> try_allocate(bytes n, stream on, tag group) noexcept {
+    return allocate(request{.size = n, .on = on, .insist = false}, group);
   }
 
   /// Takes a block back, wherever its memory is: to be used again after the work queued on the stream that it was
@@ -97,8 +103,9 @@ class swapping_pool {
   }
 
   /// Sends a block to host memory, behind the work queued on `last`, on the stream that it was allocated for and on
-  /// those recorded. No effect on one that is leaving or absent. Errors: `unknown_pointer`; `invalid_argument` (it is
-  /// not swappable, or pinned); `out_of_host_memory`: the host has no room, and it stays; the driver's, likewise.
+  /// those recorded. No effect on one that is leaving or absent. Where pinned memory is short, the oldest copies are
+  /// written to the file first, in the caller's time. Errors: `unknown_pointer`; `invalid_argument` (it is not
+  /// swappable, or pinned); `out_of_host_memory`: neither has room, and it stays; the driver's, likewise.
   [[nodiscard]] result<void> swap_out(address at, stream last) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
@@ -108,12 +115,13 @@ class swapping_pool {
   }
 
   /// What is queued on `on` from now on may use the block: it is brought back if it is not there. Errors:
-  /// `unknown_pointer`, the device pool's, the driver's; then it is where it was, with its contents.
+  /// `unknown_pointer`, the device pool's, a watcher's, the file's, the driver's; then it is where it was, with its
+  /// contents.
   [[nodiscard]] result<void> swap_in(address at, stream on) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
     if (b == nullptr) return failure(errc::unknown_pointer, "swap_in");
-    if (result<void> done = bring_back(*b); !done) return done;
+    if (result<void> done = bring_back(*b, &on); !done) return done;
     return b->state == residency::arriving ? mover_.follow_arrival(*b, on) : result<void>{};
   }
 
@@ -121,7 +129,14 @@ class swapping_pool {
   [[nodiscard]] result<void> prefetch(address at) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
-    return b != nullptr ? bring_back(*b) : failure(errc::unknown_pointer, "prefetch");
+    return b != nullptr ? bring_back(*b, nullptr) : failure(errc::unknown_pointer, "prefetch");
+  }
+  /// The same, but waits for nothing, as `try_allocate`. One that is leaving still stays.
+  [[nodiscard]] result<void> try_prefetch(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    block* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "prefetch");
+    return b->state == residency::absent ? mover_.arrive(*b, nullptr, false) : bring_back(*b, nullptr);
   }
 
   /// As `swap_in`, for an access that nothing foresaw: counted as a miss where the block was absent. Blocks that are
@@ -166,6 +181,23 @@ class swapping_pool {
     return {};
   }
 
+  /// `callback` is told before the block's device memory goes and after other memory has come, until `unwatch` or the
+  /// block's end; its errors keep the block where it is. Pinning is for who can't be told. Errors: `unknown_pointer`,
+  /// `out_of_host_memory`.
+  [[nodiscard]] result<watcher> watch(address at, remap_callback callback) noexcept {
+    std::scoped_lock const lock(mutex_);
+    block* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "watch");
+    return b->watched.add(std::move(callback));
+  }
+  /// Errors: `unknown_pointer`; `invalid_argument` where there is no such watcher.
+  [[nodiscard]] result<void> unwatch(address at, watcher who) noexcept {
+    std::scoped_lock const lock(mutex_);
+    block* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "unwatch");
+    return b->watched.remove(who) ? result<void>{} : failure(errc::invalid_argument, "unwatch");
+  }
+
   /// Sends a group's blocks to host memory, or discards their contents, waits until their memory is free and gives it
   /// back to the device as far as nothing else lies on it. Work on their streams is waited for. What can't leave stays.
   [[nodiscard]] pause_outcome pause(tag group, bool keeping = true) noexcept {
@@ -189,7 +221,7 @@ class swapping_pool {
     pause_outcome out;
     for (block& b : all_) {
       if (b.group != group || b.state == residency::mapped) continue;
-      count(out, b, bring_back(b));
+      count(out, b, bring_back(b, nullptr));
       (void)advance(false);  // what has arrived gives its host memory back for others
     }
     if (result<void> done = advance(true); !done && out.stayed == 0) out.why = done.error();
@@ -210,12 +242,25 @@ class swapping_pool {
     return advance(true);
   }
 
+  /// The host waits for the departure whose turn it is. Whether there was one, and its memory is free.
+  [[nodiscard]] bool end_departure() noexcept {
+    std::scoped_lock const lock(mutex_);
+    return end_a_departure();
+  }
+
   /// Error: `unknown_pointer`.
   [[nodiscard]] result<residency> residency_of(address at) const noexcept {
     std::scoped_lock const lock(mutex_);
     block const* const b = known_.find(at);
     if (b == nullptr) return failure(errc::unknown_pointer, "residency_of");
     return b->state;
+  }
+  /// Whether the block is absent, and what touches it works on its copy in host memory. Error: `unknown_pointer`.
+  [[nodiscard]] result<bool> served_in_place(address at) const noexcept {
+    std::scoped_lock const lock(mutex_);
+    block const* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "served_in_place");
+    return b->in_place;
   }
   /// How often other memory has come under a block: whoever registered it must do so again when this has changed.
   /// Error: `unknown_pointer`.
@@ -226,6 +271,8 @@ class swapping_pool {
     return b->generation;
   }
 
+  [[nodiscard]] Device& device() noexcept { return *device_; }
+  [[nodiscard]] swap_options const& options() const noexcept { return options_; }
   [[nodiscard]] pool_stats stats() const noexcept { return device_->stats(); }
   [[nodiscard]] swap_stats swaps() const noexcept {
     std::scoped_lock const lock(mutex_);
@@ -233,22 +280,61 @@ class swapping_pool {
   }
 
  private:
-  using mover_type = mover<Device, Host, Streams, Copies>;
+  using mover_type = mover<Device, Host, Streams, Copies, Below>;
   using block = typename mover_type::block;
+
+  [[nodiscard]] result<address> allocate(request r, tag group) noexcept {
+    std::scoped_lock const lock(mutex_);
+    (void)advance(false);
+    if (r.size < options_.smallest) return served(r);
+    if (!nodes_.reserve(1) || !known_.reserve_one()) return failure(errc::out_of_host_memory, "swap");
+    r.where = placement::movable;
+    result<address> const at = served(r);
+    if (!at) return failure(at.error());
+    block& b = nodes_.acquire();
+    b.begin = *at;
+    b.size = r.size;
+    b.on = r.on;
+    b.group = group;
+    all_.push_back(b);
+    known_.insert(*at, b);
+    mover_.seen().swappable += r.size;
+    return *at;
+  }
+  [[nodiscard]] result<address> served(request const& r) noexcept {
+    if (!r.insist) return device_->allocate(r);
+    return with_room<address>([&]() noexcept { return device_->allocate(r); });
+  }
 
   [[nodiscard]] result<void> depart(block& b, stream last, bool discarding) noexcept {
     if (b.state == residency::leaving || b.state == residency::absent) return {};
     if (b.state == residency::arriving) {
       if (result<bool> done = mover_.finish_arriving(b, true); !done) return failure(done.error());
     }
-    return mover_.leave(b, last, discarding);
+    result<void> done = mover_.leave(b, last, discarding);
+    while (!done && done.error().code == errc::out_of_host_memory && make_host_room()) {
+      done = mover_.leave(b, last, discarding);
+    }
+    if (!done && done.error().code == errc::out_of_host_memory) ++mover_.seen().refusals;
+    return done;
   }
 
-  /// mapped or arriving, whatever it was.
-  [[nodiscard]] result<void> bring_back(block& b) noexcept {
+  /// Whether host memory has become free, or may now be written to the file: one move is waited for that uses some.
+  [[nodiscard]] bool make_host_room() noexcept {
+    if (mover_.end_one_leftover()) return true;
+    for (block& b : mover_.moving()) {
+      if (b.state != residency::arriving) continue;
+      result<bool> const come = mover_.finish_arriving(b, true);
+      return come && *come;
+    }
+    return mover_.files() && end_a_departure();
+  }
+
+  /// mapped or arriving, whatever it was; work on `last`, if there is one, may have used it in place.
+  [[nodiscard]] result<void> bring_back(block& b, stream const* last) noexcept {
     if (b.state == residency::leaving) mover_.call_back(b);
-    if (b.state != residency::absent) return {};
-    return with_room<void>([&]() noexcept { return mover_.arrive(b); });
+    if (b.state != residency::absent) return mover_.reassure(b);
+    return with_room<void>([&]() noexcept { return mover_.arrive(b, last); });
   }
 
   [[nodiscard]] result<void> deallocate_after(address at, stream const* after) noexcept {
@@ -284,14 +370,20 @@ class swapping_pool {
     return false;
   }
 
-  /// Ends moves: those whose copies are whole, or all. Returns the first error.
+  /// Ends moves: those whose copies are whole, or all. Returns the first error. Copies one way are done in order:
+  /// behind one that is not, nobody looks.
   [[nodiscard]] result<void> advance(bool waiting) noexcept {
     result<void> first;
-    for (auto i = mover_.moving().begin(); i != mover_.moving().end();) {
+    bool out_waits = false;
+    bool in_waits = false;
+    for (auto i = mover_.moving().begin(); i != mover_.moving().end() && !(out_waits && in_waits);) {
       block& b = *i++;
-      result<bool> const done =
-          b.state == residency::leaving ? mover_.finish_leaving(b, waiting) : mover_.finish_arriving(b, waiting);
+      bool const out = b.state == residency::leaving;
+      bool& waits = out ? out_waits : in_waits;
+      if (waits) continue;
+      result<bool> const done = out ? mover_.finish_leaving(b, waiting) : mover_.finish_arriving(b, waiting);
       if (!done && first) first = failure(done.error());
+      waits = done && !*done;
     }
     if (result<void> done = mover_.sweep(); !done && first) first = done;
     return first;

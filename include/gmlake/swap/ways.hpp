@@ -24,7 +24,7 @@ class ways {
     static constexpr double weights[] = {1.0, 0.5, 0.0, 0.75, 0.25};
     std::uint64_t const k = taken_++;
     if (k < plain) return {.farthest = weights[k / 2], .backwards = k % 2 == 1};
-    static constexpr double shuffles[] = {0, 0.01, 0.03, 0.1};
+    static constexpr double shuffles[] = {0.01, 0.03, 0.1, 0.4};
     static constexpr bytes sizes[] = {0, 1, 4, 16};
     return {.farthest = random_.share(),
             .backwards = random_.below(2) == 1,
@@ -34,9 +34,9 @@ class ways {
   }
 
  private:
-  static constexpr std::uint64_t work = 1'200'000;  // operations and absences looked at, up to a microsecond each
+  static constexpr std::uint64_t work = 4'000'000;  // operations and absences looked at, up to 0.1 µs each as a rule
   static constexpr std::uint64_t plain = 10;
-  static constexpr std::uint64_t most = 400;
+  static constexpr std::uint64_t most = 3'000;
 
   bytes even_;  ///< takes as long to cross as the latency
   std::uint64_t left_;

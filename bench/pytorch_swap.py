@@ -1,0 +1,98 @@
+"""What a training program takes when it is kept within a part of its own peak:
+
+    python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 36] [--deterministic]
+
+Runs it twice, each time in a process of its own: without a limit, and inside `gmlake.swap` with that share of the first
+run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, and what gmlake tells of the
+second. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+
+def run(name, steps, limit, deterministic):
+    import gmlake
+
+    gmlake.enable(plan="off" if limit else "auto")
+    import torch
+    from programs import PROGRAMS
+
+    torch.manual_seed(0)
+    if deterministic:
+        torch.use_deterministic_algorithms(True)
+    with gmlake.swappable() if limit else contextlib.nullcontext():
+        step, frozen = PROGRAMS[name]()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    times, losses = [], []
+    with gmlake.swap(limit, frozen=frozen) if limit else contextlib.nullcontext():
+        for _ in range(steps):
+            began = time.perf_counter()
+            loss = step()
+            torch.cuda.synchronize()
+            times.append(round(1e3 * (time.perf_counter() - began), 2))
+            losses.append(loss.item())
+        figures = {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
+        peak = torch.cuda.max_memory_allocated()
+        reserved = torch.cuda.max_memory_reserved()
+        del loss
+    return {"ms": times, "losses": losses, "peak": peak, "reserved": reserved, "figures": figures}
+
+
+def apart(given, limit):
+    command = [sys.executable, __file__, given.name, "--steps", str(given.steps), "--run", str(limit)]
+    environment = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8")
+    said = subprocess.run(
+        command + ["--deterministic"] * given.deterministic,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(said.stdout.splitlines()[-1])
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("name")
+    options.add_argument("--share", type=float, default=0.65)
+    options.add_argument("--steps", type=int, default=36)
+    options.add_argument("--deterministic", action="store_true")
+    options.add_argument("--run", type=int, help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.run is not None:
+        print(json.dumps(run(given.name, given.steps, given.run, given.deterministic)))
+        return
+    free = apart(given, 0)
+    limit = int(given.share * free["peak"])
+    swapped = apart(given, limit)
+    half = given.steps * 2 // 3  # schedules are made meanwhile
+    medians = [statistics.median(one["ms"][half:]) for one in (free, swapped)]
+    print(
+        json.dumps(
+            {
+                "name": given.name,
+                "share": given.share,
+                "limit_mib": limit >> 20,
+                "reserved_mib": swapped["reserved"] >> 20,
+                "ms": medians[1],
+                "unlimited_ms": medians[0],
+                "ratio": round(medians[1] / medians[0], 3),
+                "same_losses": free["losses"] == swapped["losses"],
+                "all_ms": swapped["ms"],
+                "figures": swapped["figures"],
+            }
+        ),
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Keeps what PyTorch's operators work on within a limit of device memory: each is announced to the pager before it is
+launched, and told of when it has been."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .library import Library
+from .operators import CudaClock, Uses, device_of, is_plain, made, makes_view, on_cuda, uses, wrap_others
+
+
+class Pager(Protocol):
+    """Who is told of operators."""
+
+    def access(self, uses: Uses) -> None:
+        """The running operator is to use these. Raises where they can't be brought in."""
+
+    def operation(self) -> int:
+        """It has been launched. Returns its number, negative where it isn't counted."""
+
+
+class DevicePager:
+    """The library's pager of one device, which sees the current stream's operators."""
+
+    def __init__(self, library: Library, device: int):
+        self._library, self._device = library, device
+
+    def access(self, uses: Uses) -> None:
+        blocks = struct.pack(f"{len(uses)}Q", *uses)
+        flags = bytes(reads | writes << 1 for reads, writes in uses.values())
+        stream = torch._C._cuda_getCurrentRawStream(self._device)
+        self._library.do("gmlake_page_access", self._device, blocks, flags, len(uses), stream)
+
+    def operation(self) -> int:
+        return self._library.number("gmlake_page_operation", self._device)
+
+    def took(self, number: int, nanoseconds: int) -> None:
+        """How long an operator took on the device."""
+        self._library.number("gmlake_page_took", self._device, number, nanoseconds)
+
+
+class PagingMode(TorchDispatchMode):
+    """Announces every operator that uses tensors that count, which are those on the pager's device. `clock` times them
+    while `timed`."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, pager: Pager, clock: Any, counts: Any = None):
+        super().__init__()
+        self.timed = True
+        self._pager = pager
+        self._clock = clock
+        self._counts = counts or on_cuda
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        keywords = kwargs or {}
+        if special := [t for t in types if not is_plain(t)]:
+            return NotImplemented if wrap_others(special) else func(*args, **keywords)
+        used = None if makes_view(func) else uses(func, args, keywords, self._counts)
+        if used is None:
+            return func(*args, **keywords)
+        found, given = used
+        number, ran = -1, None
+        try:
+            if found:
+                self._pager.access(found)
+            began = self._clock.begin(args, keywords) if self.timed else None
+            result = func(*args, **keywords)
+            ran = self._clock.end(began)
+            written = made(result, given, self._counts)
+            if written:
+                self._pager.access(written)
+        finally:
+            # What was announced is in use until then, whatever went wrong.
+            if found or device_of(args, keywords) is not None:
+                number = self._pager.operation()
+        self._clock.of(ran, number)
+        return result
+
+
+class Steps:
+    """Tells the pager where steps begin: where the program marks them, and until it does, behind each optimizer's
+    update."""
+
+    TIMED = 4  # steps from the first on; later ones now and then, as times drift
+    TIMED_EVERY = 16
+
+    def __init__(self, begin: Callable[[], object], timed: Callable[[bool], object]):
+        self._begin, self._timed = begin, timed
+        self._marked = False
+        self._count = 0
+
+    def marked(self) -> None:
+        self._marked = True
+        self._next()
+
+    def updated(self) -> None:
+        if not self._marked:
+            self._next()
+
+    def _next(self) -> None:
+        self._begin()
+        self._count += 1
+        self._timed(self._count < self.TIMED or self._count % self.TIMED_EVERY == 0)
+
+
+@contextlib.contextmanager
+def announced(library: Library, device: int) -> Iterator[Callable[[bool], object]]:
+    """This thread's operators are announced inside, and those of its backward passes. What it gives says whether they are
+    timed from then on. The full library sees them itself; beside the plain one, PyTorch's Python dispatch shows them."""
+    if library.level == "full":
+        library.do("gmlake_page_operators", 1, 1)
+        try:
+            yield lambda timed: library.do("gmlake_page_operators", 1, int(timed))
+        finally:
+            library.do("gmlake_page_operators", 0, 0)
+        return
+    pager = DevicePager(library, device)
+    clock = CudaClock(pager.took)
+    mode = PagingMode(pager, clock)
+
+    def time(timed: bool) -> None:
+        mode.timed = timed
+
+    with mode:
+        yield time
+    clock.tell(wait=True)

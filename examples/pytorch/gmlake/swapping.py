@@ -1,0 +1,97 @@
+"""Tensors that leave for host memory and come back at the same addresses: by hand, in groups, and by a pager that keeps a
+training loop within a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from . import activation
+from .library import Error, Library
+
+_groups: dict[Hashable, int] = {None: 0}  # tags by number
+_stepping: list[Callable[[], None]] = []  # told of the steps that the program marks
+
+
+@contextlib.contextmanager
+def swappable(device: int, tag: Hashable) -> Iterator[None]:
+    """See `gmlake.swappable`."""
+    library = activation.switched_on()
+    if library is None:
+        yield
+        return
+    library.do("gmlake_swap_open", device)
+    before = library.number("gmlake_swappable", _groups.setdefault(tag, len(_groups)))
+    try:
+        yield
+    finally:
+        library.number("gmlake_swappable", before)
+
+
+def move(what: str, tensors: tuple[Any, ...]) -> None:
+    """Calls a function of the library for each memory that tensors or modules lie in."""
+    import torch
+
+    from .operators import storages
+
+    library = activation.in_use()
+    streams = () if what == "gmlake_prefetch" else (torch.cuda.current_stream().cuda_stream,)
+    for pointer in dict.fromkeys(pointer for one in tensors for pointer in storages(one)):
+        library.do(what, pointer, *streams)
+
+
+def pause(device: int, tag: Hashable, keep: bool) -> int:
+    """See `gmlake.pause`."""
+    if tag not in _groups:
+        raise Error(f"gmlake: nothing was made swappable with the tag {tag!r}")
+    return _moved(activation.in_use(), "gmlake_pause", device, _groups[tag], int(keep))
+
+
+def resume(device: int, tag: Hashable) -> int:
+    """See `gmlake.resume`."""
+    if tag not in _groups:
+        raise Error(f"gmlake: nothing was made swappable with the tag {tag!r}")
+    return _moved(activation.in_use(), "gmlake_resume", device, _groups[tag])
+
+
+def _moved(library: Library, name: str, *arguments: int) -> int:
+    moved = ctypes.c_ulonglong()
+    library.do(name, *arguments, ctypes.byref(moved))
+    return moved.value
+
+
+def step_begins() -> None:
+    """The program marks a step."""
+    for told in _stepping:
+        told()
+
+
+@contextlib.contextmanager
+def paged(device: int, limit: int, limit_after: int, frozen: tuple[Any, ...]) -> Iterator[None]:
+    """See `gmlake.swap`."""
+    library = activation.in_use()
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    from .operators import storages
+    from .paging import Steps, announced
+
+    torch.cuda.init()
+    library.do("gmlake_page_start", device, limit)
+    try:
+        for one in frozen:
+            for pointer in storages(one):
+                library.do("gmlake_page_read_only", pointer)
+        with announced(library, device) as timed:
+            steps = Steps(lambda: library.number("gmlake_page_step", device), timed)
+            hook = register_optimizer_step_post_hook(lambda *_: steps.updated())
+            _stepping.append(steps.marked)
+            try:
+                yield
+            finally:
+                _stepping.remove(steps.marked)
+                hook.remove()
+    finally:
+        library.do("gmlake_page_stop", device, limit_after)

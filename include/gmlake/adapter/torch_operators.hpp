@@ -1,0 +1,193 @@
+#pragma once
+/// Sees every operator that PyTorch dispatches, before it runs and after: above autograd, where those made of others
+/// have been taken apart, on every thread that has it switched on and in the backward passes that these begin.
+///
+/// It is a fallback of the dispatcher's, for a key of its own that is switched on for a thread
+/// (TESTING_ONLY_GenericMode, which PyTorch leaves to experiments such as this). Kernels that PyTorch does not dispatch
+/// are not seen.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+namespace gmlake {
+
+/// Memory that an operator uses: where a tensor's storage begins.
+struct torch_operand {
+  void const* begin = nullptr;
+  int device = 0;  ///< of the watched type
+  bool reads = false;
+  bool writes = false;
+};
+
+/// Who is told. Calls come from the operator's thread; what they throw is the operator's error.
+class torch_operator_watcher {
+ public:
+  /// What kind of device counts.
+  c10::DeviceType watched = c10::DeviceType::CUDA;
+
+  virtual ~torch_operator_watcher() = default;
+  /// It is about to run, and uses these.
+  virtual void begins(std::vector<torch_operand> const& uses) = 0;
+  /// It has run, and has made these.
+  virtual void made(std::vector<torch_operand> const& results) = 0;
+  /// That was it; also where something was thrown after it began.
+  virtual void ends() noexcept = 0;
+};
+
+class torch_operators {
+ public:
+  static constexpr c10::DispatchKey key = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+  /// Null: nobody. One at a time, which outlives all operators that it sees.
+  static std::atomic<torch_operator_watcher*>& watcher() noexcept { return watcher_; }
+  /// Whether this thread's operators are seen, and those of its backward passes.
+  static void watch(bool on) { c10::impl::tls_set_dispatch_key_included(key, on); }
+
+  /// The fallback.
+  static void run(c10::OperatorHandle const& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    c10::DispatchKeySet const below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key);
+    torch_operator_watcher* const w = watcher_.load(std::memory_order_acquire);
+    form const& f = form_of(op);
+    if (w == nullptr || f.how == form::taken_apart) return op.redispatchBoxed(below, stack);
+    if (f.how == form::makes_view) {
+      c10::impl::ExcludeDispatchKeyGuard const unseen(key);
+      return op.redispatchBoxed(below, stack);
+    }
+    std::vector<torch_operand>& uses = taken();
+    bool wrapped = false;
+    auto const arguments = torch::jit::last(*stack, f.writes.size());
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      each_tensor(arguments[i], [&](at::Tensor const& t) {
+        wrapped = wrapped || t.key_set().has(c10::DispatchKey::Python);
+        note(uses, t, w->watched, true, f.writes[i]);
+      });
+    }
+    // A tensor that wraps others is unwrapped first, and their operators then come by here.
+    if (wrapped) return op.redispatchBoxed(below, stack);
+    operation const one(*w, uses);
+    {
+      c10::impl::ExcludeDispatchKeyGuard const unseen(key);
+      op.redispatchBoxed(below, stack);
+    }
+    std::vector<torch_operand>& results = made();
+    for (c10::IValue const& v : torch::jit::last(*stack, f.returns)) {
+      each_tensor(v, [&](at::Tensor const& t) {
+        void const* const begin = storage_of(t, w->watched);
+        for (torch_operand const& u : uses) {
+          if (u.begin == begin) return;
+        }
+        note(results, t, w->watched, false, true);
+      });
+    }
+    if (!results.empty()) w->made(results);
+  }
+
+ private:
+  /// What an operator's schema tells.
+  struct form {
+    enum kind : std::uint8_t {
+      runs,
+      taken_apart,  ///< made of others, which come by here themselves
+      makes_view,   ///< of its arguments' memory, which it leaves alone
+    };
+    kind how = runs;
+    std::vector<bool> writes;  ///< by argument
+    std::size_t returns = 0;
+  };
+
+  /// Begins and ends.
+  struct operation {
+    operation(torch_operator_watcher& w, std::vector<torch_operand> const& uses) : watcher(&w) {
+      try {
+        w.begins(uses);
+      } catch (...) {
+        w.ends();
+        throw;
+      }
+    }
+    operation(operation const&) = delete;
+    operation& operator=(operation const&) = delete;
+    ~operation() { watcher->ends(); }
+    torch_operator_watcher* watcher;
+  };
+
+  [[nodiscard]] static form const& form_of(c10::OperatorHandle const& op) {
+    static thread_local std::unordered_map<c10::FunctionSchema const*, form> known;
+    c10::FunctionSchema const& schema = op.schema();
+    auto const [there, fresh] = known.try_emplace(&schema);
+    if (fresh) there->second = read(op, schema);
+    return there->second;
+  }
+  [[nodiscard]] static form read(c10::OperatorHandle const& op, c10::FunctionSchema const& schema) {
+    form f;
+    for (c10::Argument const& a : schema.arguments()) {
+      f.writes.push_back(a.alias_info() != nullptr && a.alias_info()->isWrite());
+    }
+    f.returns = schema.returns().size();
+    bool aliases = f.returns > 0;
+    for (c10::Argument const& r : schema.returns()) {
+      aliases = aliases && r.alias_info() != nullptr && !r.alias_info()->isWrite();
+    }
+    // Some of those made of others have kernels of their own for some devices.
+    bool const composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+                           !op.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+    f.how = composite ? form::taken_apart : aliases ? form::makes_view : form::runs;
+    return f;
+  }
+
+  template <class F>
+  static void each_tensor(c10::IValue const& v, F&& f) {
+    if (v.isTensor()) {
+      if (at::Tensor const& t = v.toTensor(); t.defined()) f(t);
+    } else if (v.isTensorList()) {
+      for (at::Tensor const& t : v.toTensorVector()) {
+        if (t.defined()) f(t);
+      }
+    } else if (v.isList()) {
+      for (c10::IValue const& one : v.toListRef()) each_tensor(one, f);
+    }
+  }
+
+  /// Null for tensors that have no memory of that kind, or not in one piece.
+  [[nodiscard]] static void const* storage_of(at::Tensor const& t, c10::DeviceType kind) {
+    if (t.device().type() != kind || !t.has_storage()) return nullptr;
+    return t.unsafeGetTensorImpl()->unsafe_storage().data();
+  }
+  static void note(std::vector<torch_operand>& all, at::Tensor const& t, c10::DeviceType kind, bool reads,
+                   bool writes) {
+    void const* const begin = storage_of(t, kind);
+    if (begin == nullptr) return;
+    for (torch_operand& u : all) {
+      if (u.begin != begin) continue;
+      u.reads = u.reads || reads;
+      u.writes = u.writes || writes;
+      return;
+    }
+    all.push_back({begin, t.device().index(), reads, writes});
+  }
+
+  /// Empty ones, whose memory is used again by this thread's next operator.
+  [[nodiscard]] static std::vector<torch_operand>& taken() {
+    static thread_local std::vector<torch_operand> all;
+    all.clear();
+    return all;
+  }
+  [[nodiscard]] static std::vector<torch_operand>& made() {
+    static thread_local std::vector<torch_operand> all;
+    all.clear();
+    return all;
+  }
+
+  static inline std::atomic<torch_operator_watcher*> watcher_{nullptr};
+};
+
+}  // namespace gmlake

@@ -1,0 +1,151 @@
+#pragma once
+/// Announces PyTorch's operators to the pagers of the devices whose memory they use, and tells these how long each ran.
+///
+/// A time counts from when the device gets to an operator until it is past it. Where the device was idle by then, what
+/// the host took to launch it is left out.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "gmlake/adapter/torch_errors.hpp"
+#include "gmlake/adapter/torch_operators.hpp"
+#include "gmlake/adapter/torch_process.hpp"
+
+namespace gmlake {
+
+class torch_paging final : public torch_operator_watcher {
+ public:
+  /// Lives as long as the process.
+  [[nodiscard]] static torch_paging& get() {
+    static auto& one = *new torch_paging;
+    return one;
+  }
+
+  /// Whether operators are timed from now on.
+  void time(bool on) noexcept { timed_.store(on, std::memory_order_relaxed); }
+  /// Tells all times, for which the host waits.
+  void settle() {
+    std::scoped_lock const lock(mutex_);
+    tell(true);
+  }
+
+  void begins(std::vector<torch_operand> const& uses) override {
+    running& now = this->now();
+    now = {};
+    announce(now, uses);
+    if (!timed_.load(std::memory_order_relaxed) || now.device < 0) return;
+    now.first = recorded(now.device);
+    now.began = clock::now();
+  }
+  void made(std::vector<torch_operand> const& results) override { announce(now(), results); }
+  void ends() noexcept override {
+    running const now = this->now();
+    if (now.device < 0) return;
+    try {
+      bool const idle = now.first != nullptr && cudaEventQuery(now.first) == cudaSuccess;
+      auto const took = clock::now() - now.began;
+      cudaEvent_t const last = now.first != nullptr ? recorded(now.device) : nullptr;
+      std::int64_t const number = now.pager->end_operation();
+      if (last == nullptr) return;
+      std::scoped_lock const lock(mutex_);
+      under_way_.push_back({now.pager, number, now.device, now.first, last, idle ? took : clock::duration{}});
+      tell(false);
+    } catch (...) {
+      // For want of memory, or because the device has failed, which the operator's caller learns: its time isn't told.
+    }
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  /// This thread's operator.
+  struct running {
+    torch_swapper* pager = nullptr;
+    int device = -1;
+    cudaEvent_t first = nullptr;
+    clock::time_point began;
+  };
+  struct timing {
+    torch_swapper* pager;
+    std::int64_t number;
+    int device;
+    cudaEvent_t first, last;
+    clock::duration launching;  ///< what of the time the device may have waited for the host
+  };
+
+  [[nodiscard]] static running& now() noexcept {
+    static thread_local running one;
+    return one;
+  }
+
+  /// Of several devices' memory, the first one's pager counts the operator.
+  static void announce(running& now, std::vector<torch_operand> const& all) {
+    torch_process& process = torch_process::get();
+    for (torch_operand const& o : all) {
+      torch_device* const d = process.opened(o.device);
+      torch_swapper* const pager = d != nullptr ? d->swapper() : nullptr;
+      if (pager == nullptr || !pager->paging()) continue;
+      if (now.device < 0) {
+        now.pager = pager;
+        now.device = o.device;
+      }
+      cudaStream_t const s = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(o.device)).stream();
+      torch_use const use{.at = to_address(o.begin), .reads = o.reads, .writes = o.writes};
+      result<void> const done = pager->access(use, static_cast<stream>(reinterpret_cast<std::uintptr_t>(s)));
+      if (done) continue;
+      TORCH_CHECK_WITH(OutOfMemoryError, done.error().code != errc::out_of_memory,
+                       "CUDA out of memory. What an operator uses does not fit into the limit of ",
+                       in_units(d->limit().limit()), ".");
+      TORCH_CHECK(false, describe(done.error()));
+    }
+  }
+
+  [[nodiscard]] cudaEvent_t recorded(int device) {
+    c10::cuda::CUDAGuard const guard(static_cast<c10::DeviceIndex>(device));
+    cudaEvent_t e = nullptr;
+    {
+      std::scoped_lock const lock(mutex_);
+      auto& spare = spare_[static_cast<std::size_t>(device)];
+      if (!spare.empty()) {
+        e = spare.back();
+        spare.pop_back();
+      }
+    }
+    if (e == nullptr) C10_CUDA_CHECK(cudaEventCreate(&e));
+    C10_CUDA_CHECK(cudaEventRecord(e, c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device))));
+    return e;
+  }
+
+  /// Those that are known, or all.
+  void tell(bool wait) {
+    for (; !under_way_.empty(); under_way_.pop_front()) {
+      timing const& t = under_way_.front();
+      if (wait) C10_CUDA_CHECK(cudaEventSynchronize(t.last));
+      else if (cudaEventQuery(t.last) != cudaSuccess) return;
+      float milliseconds = 0;
+      C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, t.first, t.last));
+      auto const whole = std::chrono::nanoseconds(static_cast<std::int64_t>(1e6 * static_cast<double>(milliseconds)));
+      auto const launching = std::chrono::duration_cast<std::chrono::nanoseconds>(t.launching);
+      t.pager->took(t.number, std::max(whole - launching, std::min(whole, shortest)));
+      for (cudaEvent_t const e : {t.first, t.last}) spare_[static_cast<std::size_t>(t.device)].push_back(e);
+    }
+  }
+
+  static constexpr std::chrono::nanoseconds shortest{3'000};  ///< a kernel's, where only that much is known
+
+  std::atomic<bool> timed_{true};
+  std::mutex mutex_;
+  std::deque<timing> under_way_;
+  std::array<std::vector<cudaEvent_t>, torch_process::most_devices> spare_;
+};
+
+}  // namespace gmlake

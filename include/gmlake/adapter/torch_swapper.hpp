@@ -1,0 +1,75 @@
+#pragma once
+/// Swapping on one device, as the adapter sees it: blocks that can leave for host memory, moved by hand or by a pager
+/// that keeps the program within a limit.
+
+#include <cstdint>
+#include <optional>
+
+#include "gmlake/core/result.hpp"
+#include "gmlake/core/types.hpp"
+#include "gmlake/pool/pool_options.hpp"
+#include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/swap_stats.hpp"
+#include "gmlake/swap/swappable.hpp"
+#include "gmlake/swap/swapping_pool.hpp"
+
+namespace gmlake {
+
+/// One use of a block by an operation.
+struct torch_use {
+  address at{};
+  bool reads = false;
+  bool writes = false;
+};
+
+struct torch_swap_figures {
+  swap::swap_stats swaps;
+  swap::pager_stats pages;
+  std::optional<swap::forecast> expected;  ///< of the schedule in force
+};
+
+class torch_swapper {
+ public:
+  virtual ~torch_swapper() = default;
+
+  // ---- blocks, of the main pool; swappable ones or not
+
+  /// Swappable, in the group, if it is large enough.
+  [[nodiscard]] virtual result<address> allocate(bytes n, stream on, swap::tag group) noexcept = 0;
+  [[nodiscard]] virtual result<void> deallocate(address block) noexcept = 0;
+  [[nodiscard]] virtual result<void> record_stream(address block, stream on) noexcept = 0;
+
+  // ---- by hand; see `swap::swapping_pool`
+
+  [[nodiscard]] virtual result<void> swap_out(address block, stream last) noexcept = 0;
+  [[nodiscard]] virtual result<void> swap_in(address block, stream on) noexcept = 0;
+  [[nodiscard]] virtual result<void> prefetch(address block) noexcept = 0;
+  /// Brings a block back for good. No effect on what is not swappable.
+  [[nodiscard]] virtual result<void> pin(address block, stream on) noexcept = 0;
+  [[nodiscard]] virtual swap::pause_outcome pause(swap::tag group, bool keeping) noexcept = 0;
+  [[nodiscard]] virtual swap::pause_outcome resume(swap::tag group) noexcept = 0;
+  /// Makes the host pool hold so much free memory, as pinning takes long. Errors: the host pool's.
+  [[nodiscard]] virtual result<void> pin_ahead(bytes n) noexcept = 0;
+
+  // ---- by a pager; see `swap::pager`
+
+  /// The program is kept within so much device memory from now on, and all that it allocates is swappable. Whether all
+  /// that is needed now has room there.
+  [[nodiscard]] virtual bool start(bytes limit) noexcept = 0;
+  /// Brings everything back, within another limit.
+  [[nodiscard]] virtual swap::pause_outcome stop(bytes limit) noexcept = 0;
+  /// Whether it has been started and not stopped.
+  [[nodiscard]] virtual bool paging() const noexcept = 0;
+  /// This thread's operation, about to be launched on `on`, uses a block.
+  [[nodiscard]] virtual result<void> access(torch_use const& use, stream on) noexcept = 0;
+  /// It has been launched. Its number, for `took`.
+  [[nodiscard]] virtual std::int64_t end_operation() noexcept = 0;
+  virtual void took(std::int64_t operation, swap::time time) noexcept = 0;
+  virtual void begin_step() noexcept = 0;
+  /// Nobody writes the block from now on: its host copy stays good. No effect on what is not swappable.
+  [[nodiscard]] virtual result<void> keep_copy(address block) noexcept = 0;
+
+  [[nodiscard]] virtual torch_swap_figures figures() const noexcept = 0;
+};
+
+}  // namespace gmlake

@@ -1,0 +1,194 @@
+#pragma once
+/// Swapping on one CUDA device: the main pool's blocks, pinned host memory and a file below it as the settings say, a
+/// worker that ends moves, and a pager above.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "gmlake/adapter/torch_pool.hpp"
+#include "gmlake/adapter/torch_settings.hpp"
+#include "gmlake/adapter/torch_swapper.hpp"
+#include "gmlake/pool/shared_limit.hpp"
+#include "gmlake/swap/calibrate.hpp"
+#include "gmlake/swap/pager.hpp"
+#include "gmlake/swap/pin_ahead.hpp"
+#include "gmlake/swap/swap_file.hpp"
+#include "gmlake/swap/swap_worker.hpp"
+#include "gmlake/swap/swapping_pool.hpp"
+
+namespace gmlake {
+
+/// A device's main pool, as a swapping pool takes it. Its limit is the device's.
+class torch_movable {
+ public:
+  torch_movable(torch_pool& pool, shared_limit& limit) noexcept : pool_(&pool), limit_(&limit) {}
+
+  [[nodiscard]] result<address> allocate(bytes n, stream on) noexcept {
+    return pool_->allocate(request{.size = n, .on = on});
+  }
+  [[nodiscard]] result<address> allocate(request const& r) noexcept { return pool_->allocate(r); }
+  [[nodiscard]] result<void> deallocate(address at) noexcept { return pool_->deallocate(at); }
+  [[nodiscard]] result<void> deallocate(address at, stream after) noexcept { return pool_->deallocate(at, after); }
+  [[nodiscard]] result<void> record_stream(address at, stream on) noexcept { return pool_->record_stream(at, on); }
+  [[nodiscard]] result<void> vacate(address at) noexcept { return pool_->vacate(at); }
+  [[nodiscard]] result<void> refill(address at, stream on, bool insist = true) noexcept {
+    return pool_->refill(at, on, insist);
+  }
+  [[nodiscard]] result<void> show(address at, std::span<lent_memory const> pieces) noexcept {
+    return pool_->show(at, pieces);
+  }
+  [[nodiscard]] result<void> hide(address at) noexcept { return pool_->hide(at); }
+  [[nodiscard]] result<void> retire_stream(stream gone) noexcept { return pool_->retire_stream(gone); }
+  [[nodiscard]] result<bytes> trim() noexcept { return pool_->trim(true); }
+  [[nodiscard]] pool_stats stats() const noexcept { return pool_->stats(); }
+  /// What all of the device's pools hold counts as reserved.
+  [[nodiscard]] memory_account account() const noexcept {
+    memory_account a = pool_->account();
+    a.limit = limit_->limit();
+    a.reserved = std::max(a.reserved, limit_->held());
+    return a;
+  }
+  void set_limit(bytes n) noexcept { limit_->set(n); }
+
+ private:
+  torch_pool* pool_;
+  shared_limit* limit_;
+};
+
+/// What copies between a device and the host.
+template <StreamPolicy Streams, swap::Copier Copies>
+struct torch_copying {
+  Streams streams;
+  Copies copies;
+};
+
+template <Pool Host, StreamPolicy Streams, swap::Copier Copies>
+class torch_swapping final : public torch_swapper {
+ public:
+  using copying = torch_copying<Streams, Copies>;
+
+  /// Requests below that are not swappable: a block that is owns whole granules, of 2 MiB.
+  static constexpr bytes smallest = 4_MiB;
+  /// Those that a pager makes swappable by itself: each has the beginning of a chunk, and mappings of its own.
+  static constexpr bytes smallest_paged = 16_MiB;
+
+  /// Measures the channel; where that fails, an H200's is taken for it. Throws `std::system_error` where no thread can
+  /// be had, and `std::bad_alloc`.
+  torch_swapping(torch_movable main, std::unique_ptr<Host> host, copying moving, copying measuring,
+                 swap::swap_file below, bool in_place)
+      : main_(main),
+        host_(std::move(host)),
+        pool_(main_, *host_, std::move(moving.streams), std::move(moving.copies), std::move(below),
+              {.in_place = in_place, .smallest = smallest}) {
+    swap::pager_options options{.smallest = smallest_paged, .in_background = true};
+    if (auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies)) {
+      options.channel = *measured;
+      swap::time const mapping = mapping_time(*measured);
+      options.channel.out.latency += mapping;
+      options.channel.in.latency += mapping;
+    }
+    // These streams end with this call, and the pool is not to ask them for anything any more.
+    for (stream const s : {measuring.copies.stream_in(), measuring.copies.stream_out()}) (void)main_.retire_stream(s);
+    pager_.emplace(pool_, options);
+    (void)pager_->stop();
+    worker_.emplace(pool_);
+  }
+
+  result<address> allocate(bytes n, stream on, swap::tag group) noexcept override {
+    return pager_->allocate(n, on, group);
+  }
+  result<void> deallocate(address block) noexcept override { return pager_->deallocate(block); }
+  result<void> record_stream(address block, stream on) noexcept override { return pager_->record_stream(block, on); }
+
+  result<void> swap_out(address block, stream last) noexcept override {
+    return moved([&]() noexcept { return pager_->swap_out(block, last); });
+  }
+  result<void> swap_in(address block, stream on) noexcept override {
+    return moved([&]() noexcept { return pager_->swap_in(block, on); });
+  }
+  result<void> prefetch(address block) noexcept override {
+    return moved([&]() noexcept { return pager_->prefetch(block); });
+  }
+  result<void> pin(address block, stream on) noexcept override { return swappable_only(pager_->pin(block, on)); }
+  swap::pause_outcome pause(swap::tag group, bool keeping) noexcept override { return pager_->pause(group, keeping); }
+  swap::pause_outcome resume(swap::tag group) noexcept override { return pager_->resume(group); }
+  result<void> pin_ahead(bytes n) noexcept override { return swap::pin_ahead(*host_, n); }
+
+  bool start(bytes limit) noexcept override {
+    pager_->go_on();
+    paging_.store(true, std::memory_order_release);
+    return pager_->set_limit(limit);
+  }
+  swap::pause_outcome stop(bytes limit) noexcept override {
+    paging_.store(false, std::memory_order_release);
+    (void)pager_->set_limit(limit);
+    return pager_->stop();
+  }
+  bool paging() const noexcept override { return paging_.load(std::memory_order_acquire); }
+  result<void> access(torch_use const& use, stream on) noexcept override {
+    return pager_->access(use.at, on, use.reads, use.writes);
+  }
+  std::int64_t end_operation() noexcept override {
+    worker_->wake();
+    return static_cast<std::int64_t>(pager_->end_operation());
+  }
+  void took(std::int64_t operation, swap::time time) noexcept override {
+    if (operation < 0) return;
+    pager_->took(static_cast<std::uint64_t>(operation),
+                 static_cast<std::uint64_t>(std::max<swap::time::rep>(time.count(), 0)));
+  }
+  void begin_step() noexcept override { pager_->begin_step(); }
+  result<void> keep_copy(address block) noexcept override { return swappable_only(pager_->keep_copy(block)); }
+
+  torch_swap_figures figures() const noexcept override {
+    return {.swaps = pool_.swaps(), .pages = pager_->stats(), .expected = pager_->expected()};
+  }
+
+ private:
+  using pool_type = swap::swapping_pool<torch_movable, Host, Streams, Copies>;
+
+  /// What a block's move costs beside its copy: the driver's calls, which take longer on a device that is busy.
+  [[nodiscard]] swap::time mapping_time(swap::channel const& c) noexcept {
+    constexpr bytes size = 32_MiB;
+    constexpr int rounds = 3;
+    result<address> const at = pool_.allocate(size, stream{});
+    if (!at) return {};
+    using clock = std::chrono::steady_clock;
+    auto best = clock::duration::max();
+    for (int i = 0; i < rounds; ++i) {
+      auto const began = clock::now();
+      bool const moved =
+          pool_.swap_out(*at, stream{}) && pool_.settle() && pool_.swap_in(*at, stream{}) && pool_.settle();
+      if (moved) best = std::min(best, clock::now() - began);
+    }
+    (void)pool_.deallocate(*at);
+    swap::time const copies = c.out.time_of(size) + c.in.time_of(size);
+    auto const whole = std::chrono::duration_cast<swap::time>(best);
+    return best == clock::duration::max() || whole < copies ? swap::time{} : whole - copies;
+  }
+  /// What is not swappable stays where it is anyway.
+  [[nodiscard]] static result<void> swappable_only(result<void> done) noexcept {
+    return !done && done.error().code == errc::unknown_pointer ? result<void>{} : done;
+  }
+  template <std::invocable Move>
+  [[nodiscard]] result<void> moved(Move move) noexcept {
+    result<void> done = move();
+    worker_->wake();
+    return done;
+  }
+
+  torch_movable main_;
+  std::unique_ptr<Host> host_;
+  pool_type pool_;
+  std::optional<swap::pager<pool_type>> pager_;
+  std::optional<swap::swap_worker> worker_;
+  std::atomic<bool> paging_{false};
+};
+
+}  // namespace gmlake

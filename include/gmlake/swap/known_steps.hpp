@@ -1,0 +1,111 @@
+#pragma once
+/// The kinds of steps that a job takes, by fingerprint: how long their operations run on average, what came after them
+/// the last time, and their plans.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "gmlake/swap/step_plan.hpp"
+
+namespace gmlake::swap {
+
+struct known_step {
+  std::uint64_t fingerprint = 0;
+  std::uint64_t seen = 0;                       ///< how often
+  std::uint64_t last_seen = 0;                  ///< in which of the job's steps
+  std::uint64_t followed_by = 0;                ///< the fingerprint of what came next, the last time
+  std::vector<time> times;                      ///< by operation; negative: unknown
+  std::shared_ptr<step_program const> program;  ///< as of when it was planned last; its operations take no time
+  std::shared_ptr<step_plan const> plan;
+  std::uint64_t planned_among = 0;  ///< the pager's jobs then
+  bytes planned_for = 0;            ///< the limit
+  time planned_with{};              ///< the sum of the times that the plan was made with
+  bytes overdraft = 0;              ///< by how much less than the limit allows it has to be planned for
+  std::uint64_t plan_again_at = 0;  ///< not before it has been seen so often, should the plan do badly
+  std::uint32_t plans = 0;          ///< how many were made
+
+  void average(std::uint32_t operation, time t, double weight) noexcept {
+    if (operation >= times.size() || t < time::zero()) return;
+    time& old = times[operation];
+    if (old < time::zero()) old = t;
+    else old += time(static_cast<time::rep>(static_cast<double>((t - old).count()) * weight));
+  }
+
+  /// The times, where unknown the others' mean, or `otherwise`; none is zero. Throws `std::bad_alloc`.
+  [[nodiscard]] std::vector<time> filled_times(time otherwise) const {
+    time sum{};
+    time::rep count = 0;
+    for (time const t : times) {
+      if (t < time::zero()) continue;
+      sum += t;
+      ++count;
+    }
+    time const mean = std::max(count > 0 ? sum / count : otherwise, time(1));
+    std::vector<time> all = times;
+    for (time& t : all) t = t < time::zero() ? mean : std::max(t, time(1));
+    return all;
+  }
+};
+
+class known_steps {
+ public:
+  explicit known_steps(std::size_t most) noexcept : most_(most > 0 ? most : 1) {}
+
+  [[nodiscard]] known_step* find(std::uint64_t fingerprint) noexcept {
+    auto const found = std::ranges::find(all_, fingerprint, &known_step::fingerprint);
+    return found != all_.end() ? &*found : nullptr;
+  }
+
+  /// The kind, which may be new; then the one seen longest ago goes if there are too many. Null for want of memory.
+  [[nodiscard]] known_step* enter(std::uint64_t fingerprint, std::uint32_t operations) noexcept {
+    if (known_step* const old = find(fingerprint)) return old;
+    try {
+      std::vector<time> times(operations, time(-1));
+      if (all_.size() >= most_) all_.erase(std::ranges::min_element(all_, {}, &known_step::last_seen));
+      all_.push_back({.fingerprint = fingerprint,
+                      .followed_by = fingerprint,
+                      .times = std::move(times),
+                      .program = {},
+                      .plan = {}});
+    } catch (std::bad_alloc const&) {
+      return nullptr;
+    }
+    return &all_.back();
+  }
+
+  /// Another plan than `but` that foresees what has been done up to the end of operation i; null where there is none.
+  [[nodiscard]] std::shared_ptr<step_plan const> like(std::uint32_t i, std::uint64_t prefix,
+                                                      step_plan const* but) const noexcept {
+    for (known_step const& k : all_) {
+      if (k.plan != nullptr && k.plan.get() != but && i < k.plan->operations() && k.plan->prefix(i) == prefix)
+        return k.plan;
+    }
+    return nullptr;
+  }
+
+  /// Of those that have been planned; null where none has.
+  [[nodiscard]] known_step* last_seen() noexcept {
+    known_step* last = nullptr;
+    for (known_step& k : all_) {
+      if (k.program != nullptr && (last == nullptr || k.last_seen > last->last_seen)) last = &k;
+    }
+    return last;
+  }
+  /// Of those that have plans; null where none has.
+  [[nodiscard]] known_step const* most_seen() const noexcept {
+    known_step const* most = nullptr;
+    for (known_step const& k : all_) {
+      if (k.plan != nullptr && (most == nullptr || k.seen > most->seen)) most = &k;
+    }
+    return most;
+  }
+
+ private:
+  std::size_t most_;
+  std::vector<known_step> all_;
+};
+
+}  // namespace gmlake::swap

@@ -1,0 +1,420 @@
+#pragma once
+/// A pool over a `swapping_pool` that keeps a program within a limit of device memory: on demand, and where the program
+/// repeats its steps, by schedule.
+///
+///     pager memory(swapping_pool, {.limit = 60_GiB, .channel = measured});
+///     memory.begin_step();
+///     address x = *memory.allocate(n, s);
+///     memory.access(x, s, false, true);             // before an operation that writes x is launched on s
+///     launch(x, s);
+///     std::uint64_t op = *memory.end_operation();   // what the operation used may leave from now on
+///     memory.took(op, nanoseconds);                 // later, when its events tell
+///
+/// An operation is what a thread announces between two calls of `end_operation`, and so is what it allocates: all of
+/// that stays on the device until its end. What no operation uses may be away at any time: who touches a block
+/// unannounced calls `stop` first, or pins it.
+///
+/// - **On demand**, always: a request or an arrival that finds no memory sends others away that nobody uses, in the
+///   order of its policy, and waits for them.
+/// - **By schedule**: steps are logged. The second one, and whatever comes twice, is planned for the limit, at the
+/// least
+///   stall; the next step like it follows the plan. Where it does something else, the rest of it goes on demand, or by
+///   another plan that has foreseen it. Nothing is ever wrong, only slower.
+///
+/// Thread-safe; its lock is taken before the swapping pool's. It outlives no pool that it works for, and nobody else
+/// moves that pool's blocks. Several jobs may use it, each a sequence of steps of its own: they share the limit.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gmlake/swap/farthest_use.hpp"
+#include "gmlake/swap/pager_job.hpp"
+#include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/resident_set.hpp"
+#include "gmlake/swap/step_follower.hpp"
+#include "gmlake/swap/step_planner.hpp"
+
+namespace gmlake::swap {
+
+template <SwapPool P, VictimPolicy Victims = farthest_use>
+class pager {
+ public:
+  /// Throws `std::bad_alloc`.
+  explicit pager(P& pool, pager_options const& options = {})
+      : options_(options), pages_(pool, options_, seen_), planner_(jobs_, options_, seen_), follower_(pages_, seen_) {
+    jobs_.push_back(std::make_unique<pager_job>(0, 0, options_));
+    if (options_.limit != no_limit) (void)set_limit(options_.limit);
+  }
+  pager(pager const&) = delete;
+  pager& operator=(pager const&) = delete;
+  /// Blocks stay where they are, with the swapping pool: `stop` first to have them on the device.
+  ~pager() = default;
+
+  /// n bytes for work queued on `on`, for which others leave if need be; held until this thread's operation ends.
+  /// Errors: the pool's; `out_of_memory` where all that is not in use has left and there is still too little.
+  [[nodiscard]] result<address> allocate(bytes n, stream on = {}, tag group = {}, job_id job = {}) noexcept {
+    std::scoped_lock const lock(mutex_);
+    pager_job& j = at(job);
+    running* const r = j.mine();
+    if (r == nullptr || !room_to_hold(*r)) return failure(errc::out_of_host_memory, "pager");
+    bytes const evicted = seen_.evicted;
+    // Several jobs' steps drift against each other, and any block may have to leave.
+    bool const fixed = j.by_plan && !stopped_ && j.trust >= trusted_after && jobs_open() == 1 &&
+                       j.plan->stays(j.log.births(), n, options_.granule);
+    auto const made = pages_.allocate(n, on, group, fixed);
+    j.evicted += seen_.evicted - evicted;
+    if (!made) return failure(made.error());
+    if (page* const p = made->of) {
+      p->job = j.index;
+      p->priority = j.priority;
+      p->named = stopped_;
+      pages_.hold(*p);
+      if (stopped_) pages_.let_go(*p);  // operations are not told of
+      else r->holds.push_back({p});
+      j.log.born(*p);
+    }
+    return made->at;
+  }
+
+  /// Takes a block back, wherever its memory is; errors and order as the swapping pool's.
+  [[nodiscard]] result<void> deallocate(address at) noexcept { return deallocate_after(at, nullptr); }
+  [[nodiscard]] result<void> deallocate(address at, stream after) noexcept { return deallocate_after(at, &after); }
+
+  /// Work on `on` uses the block too. Errors: the pool's.
+  [[nodiscard]] result<void> record_stream(address at, stream on) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return pages_.pool().record_stream(at, on);
+  }
+
+  /// The operation that this thread launches next on `on` reads or writes the block that begins at `at`, which stays
+  /// from now to its end; what is queued on `on` finds the contents. No effect on other addresses. Errors: the pool's;
+  /// `out_of_memory` where what running operations use leaves no room: then the block is where it was.
+  [[nodiscard]] result<void> access(address at, stream on, bool reads, bool writes, job_id job = {}) noexcept {
+    std::scoped_lock const lock(mutex_);
+    page* const p = pages_.find(at);
+    if (p == nullptr) return {};
+    pager_job& j = this->at(job);
+    running* const r = j.mine();
+    if (r == nullptr || !room_to_hold(*r)) return failure(errc::out_of_host_memory, "pager");
+    p->named = true;
+    pages_.hold(*p);
+    result<void> done = prepare(j, *p, on, writes);
+    if (!done) {
+      pages_.let_go(*p);
+      return done;
+    }
+    r->holds.push_back({p, reads, writes});
+    return {};
+  }
+
+  /// This thread's operation has been launched, whatever it has used and allocated. Its number, in the order in which
+  /// the job's operations end.
+  std::uint64_t end_operation(job_id job = {}) noexcept {
+    std::scoped_lock const lock(mutex_);
+    pager_job& j = at(job);
+    if (running* const r = j.mine()) {
+      for (held_page const& h : r->holds) {
+        if (h.of != nullptr) finish_use(j, h);
+      }
+      r->holds.clear();
+    }
+    j.log.end_operation();
+    j.others = std::max(j.others, pages_.others());
+    follower_.operation_ended(j);
+    (void)pages_.look(false);
+    return j.next_number++;
+  }
+
+  /// How long an operation of this step or the last ran, what it waited for aside. From any thread.
+  void took(std::uint64_t number, std::uint64_t nanoseconds, job_id job = {}) noexcept {
+    std::scoped_lock const lock(mutex_);
+    pager_job& j = at(job);
+    time const t(static_cast<time::rep>(nanoseconds));
+    if (number >= j.step_number) {
+      j.log.took(static_cast<std::uint32_t>(number - j.step_number), t);
+    } else if (number >= j.before_number) {
+      known_step* const k = j.known.find(j.fingerprint);
+      if (k != nullptr) k->average(static_cast<std::uint32_t>(number - j.before_number), t, options_.smoothing);
+    }
+  }
+
+  /// A step begins: the operations that end from now on are its own. Plans the last one if it is time to; no operation
+  /// of the job runs meanwhile. From one thread of a job at a time.
+  void begin_step(job_id job = {}) noexcept {
+    std::unique_lock lock(mutex_);
+    pager_job& j = at(job);
+    if (std::shared_ptr<planning> const plans = planner_.end_step(j)) {
+      lock.unlock();
+      planner_.start(plans);
+      lock.lock();
+    }
+    planner_.adopt();
+    pages_.forgive();
+    follower_.step_begun(j, stopped_ ? nullptr : planner_.next_plan(j));
+  }
+
+  /// Nobody writes the block from now on, as frozen weights: once it has left, it leaves again without being copied.
+  /// Ended by an access that writes. Error: `unknown_pointer`.
+  [[nodiscard]] result<void> keep_copy(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    page* const p = pages_.find(at);
+    if (p != nullptr && p->fixed) return {};  // it never leaves
+    if (result<void> done = pages_.pool().set_read_only(at, true); !done) return done;
+    if (p != nullptr) p->read_only = true;
+    return {};
+  }
+
+  /// Brings a block in and keeps it there, at the memory that it has then, until it is unpinned as often. Errors as for
+  /// `access`, and the pool's.
+  [[nodiscard]] result<void> pin(address at, stream on) noexcept {
+    std::scoped_lock const lock(mutex_);
+    page* const p = pages_.find(at);
+    if (p == nullptr) return failure(errc::unknown_pointer, "pin");
+    pages_.hold(*p);
+    result<void> done = pages_.bring(*p, on);
+    if (done && !p->fixed) done = pages_.pool().pin(at, on);
+    if (done) ++p->pins;
+    pages_.let_go(*p);
+    return done;
+  }
+  [[nodiscard]] result<void> unpin(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    page* const p = pages_.find(at);
+    if (p == nullptr || !p->fixed) {
+      if (result<void> done = pages_.pool().unpin(at); !done) return done;
+    } else if (p->pins == 0) {
+      return failure(errc::invalid_argument, "unpin");
+    }
+    pages_.hold(*p);
+    --p->pins;
+    pages_.let_go(*p);
+    return {};
+  }
+
+  /// As the swapping pool's, whose groups they are.
+  [[nodiscard]] pause_outcome pause(tag group, bool keeping = true) noexcept {
+    std::scoped_lock const lock(mutex_);
+    pause_outcome const out = pages_.pool().pause(group, keeping);
+    pages_.look_at_all();
+    return out;
+  }
+  [[nodiscard]] pause_outcome resume(tag group) noexcept {
+    std::scoped_lock const lock(mutex_);
+    pause_outcome const out = pages_.pool().resume(group);
+    pages_.look_at_all();
+    return out;
+  }
+
+  /// Device memory that the pool may hold from now on; plans for another limit are made anew as their steps come. What
+  /// no operation uses leaves as far as need be, and its memory goes back to the device. Whether that was enough.
+  bool set_limit(bytes limit) noexcept {
+    std::scoped_lock const lock(mutex_);
+    options_.limit = limit;
+    pages_.pool().device().set_limit(limit);
+    bytes live = limit;
+    for (int tries = 0; tries < most_shrinks; ++tries) {
+      if (pages_.pool().device().account().reserved <= limit) return true;
+      if (stopped_ || !pages_.shrink(live)) break;
+      (void)pages_.pool().device().trim();
+      // Chunks that are free in part only can't go: others leave for them.
+      memory_account const now = pages_.pool().device().account();
+      bytes const beyond = now.reserved > limit ? now.reserved - limit : 0;
+      live = std::min(live, now.live) > beyond ? std::min(live, now.live) - beyond : 0;
+    }
+    (void)pages_.pool().device().trim();
+    return pages_.pool().device().account().reserved <= limit;
+  }
+
+  /// Moves by hand, as the swapping pool's; those that operations use or that are pinned stay. Errors: the pool's;
+  /// `invalid_argument` for what is in use.
+  [[nodiscard]] result<void> swap_out(address at, stream last) noexcept {
+    std::scoped_lock const lock(mutex_);
+    page* const p = pages_.find(at);
+    if (p != nullptr && p->users > 0) return failure(errc::invalid_argument, "swap_out: in use");
+    return by_hand(p, pages_.pool().swap_out(at, last));
+  }
+  [[nodiscard]] result<void> swap_in(address at, stream on) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return by_hand(pages_.find(at), pages_.pool().swap_in(at, on));
+  }
+  [[nodiscard]] result<void> prefetch(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return by_hand(pages_.find(at), pages_.pool().prefetch(at));
+  }
+
+  /// Brings every block back and waits until they are there: from now on all may be used unannounced, and nothing
+  /// leaves until `go_on`. Where the limit leaves no room for all, `stayed` tells how much is away still; those come
+  /// when they are accessed, or at another `stop` after some have been freed or the limit raised.
+  [[nodiscard]] pause_outcome stop() noexcept {
+    std::scoped_lock const lock(mutex_);
+    stopped_ = true;
+    pages_.set_paging(false);
+    for (auto& j : jobs_) follower_.step_begun(*j, nullptr);
+    pause_outcome out;
+    pages_.each([&](page& p) {
+      if (p.fixed) return;
+      if (result<void> done = pages_.pool().swap_in(p.begin, p.last); !done && out.why.call[0] == '\0') {
+        out.why = done.error();
+      }
+    });
+    if (result<void> done = pages_.pool().settle(); !done && out.why.call[0] == '\0') out.why = done.error();
+    pages_.look_at_all();
+    pages_.each([&](page& p) { (p.where == page::place::here ? out.moved : out.stayed) += p.size; });
+    return out;
+  }
+  /// Ends that.
+  void go_on() noexcept {
+    std::scoped_lock const lock(mutex_);
+    stopped_ = false;
+    pages_.set_paging(true);
+  }
+
+  /// Another job, with operations and steps of its own; where memory is out, blocks of jobs of lower priority leave
+  /// first. The first has priority 0. Throws `std::bad_alloc`.
+  [[nodiscard]] job_id add_job(std::uint32_t priority = 0) {
+    std::scoped_lock const lock(mutex_);
+    for (auto& j : jobs_) {
+      if (j->open) continue;
+      auto const index = j->index;
+      j = std::make_unique<pager_job>(index, priority, options_);
+      j->life = ++lives_;
+      follower_.set_jobs(open_jobs());
+      return job_id{index};
+    }
+    auto const index = static_cast<std::uint32_t>(jobs_.size());
+    jobs_.push_back(std::make_unique<pager_job>(index, priority, options_));
+    jobs_.back()->life = ++lives_;
+    follower_.set_jobs(open_jobs());
+    return job_id{index};
+  }
+  /// It is over, its threads run no operation; blocks that it leaves are the first job's, for whoever frees them.
+  void end_job(job_id job) noexcept {
+    std::scoped_lock const lock(mutex_);
+    if (job == job_id{}) return;
+    pager_job& j = at(job);
+    j.open = false;
+    planner_.job_gone();
+    follower_.set_jobs(open_jobs());
+    pages_.each([&](page& p) {
+      if (p.job != j.index) return;
+      pages_.rekey(p, [&](page& q) {
+        q.job = 0;
+        q.priority = jobs_.front()->priority;
+        q.next_use = page::never;
+        q.number = q.rank = page::none;
+        q.logged_in = page::never;
+      });
+    });
+  }
+
+  [[nodiscard]] pager_stats stats() const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return seen_;
+  }
+  /// What a job's schedule in force is expected to come to; nothing while there is none.
+  [[nodiscard]] std::optional<forecast> expected(job_id job = {}) const noexcept {
+    std::scoped_lock const lock(mutex_);
+    pager_job const& j = *jobs_[static_cast<std::uint32_t>(job)];
+    return j.plan != nullptr ? std::optional(j.plan->expected()) : std::nullopt;
+  }
+  [[nodiscard]] P& pool() noexcept { return pages_.pool(); }
+
+ private:
+  /// A plan that was followed through so many steps on end is believed as to what stays.
+  static constexpr std::uint32_t trusted_after = 2;
+  static constexpr int most_shrinks = 8;  ///< rounds of sending blocks away for a lower limit
+
+  [[nodiscard]] result<void> by_hand(page* p, result<void> done) noexcept {
+    if (p != nullptr) pages_.look_at(*p);
+    return done;
+  }
+
+  [[nodiscard]] std::size_t jobs_open() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](auto const& j) { return j->open; }));
+  }
+  [[nodiscard]] pager_job& at(job_id job) noexcept { return *jobs_[static_cast<std::uint32_t>(job)]; }
+
+  [[nodiscard]] static bool room_to_hold(running& r) noexcept {
+    try {
+      if (r.holds.size() == r.holds.capacity()) r.holds.reserve(2 * r.holds.size() + 16);
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    return true;
+  }
+
+  /// A held page is made ready for an operation on `on`.
+  [[nodiscard]] result<void> prepare(pager_job& j, page& p, stream on, bool writes) noexcept {
+    if (on != p.home && on != p.recorded) {
+      if (result<void> noted = pages_.pool().record_stream(p.begin, on); !noted) return noted;
+      p.recorded = on;
+    }
+    pager_stats const before = seen_;
+    result<void> done = pages_.bring(p, on);
+    j.misses += seen_.misses - before.misses;
+    j.evicted += seen_.evicted - before.evicted;
+    if (!done) return done;
+    p.last = on;
+    if (!writes || !p.read_only) return {};
+    p.read_only = false;
+    return pages_.pool().set_read_only(p.begin, false);
+  }
+
+  void finish_use(pager_job& j, held_page const& h) noexcept {
+    page& p = *h.of;
+    bool const own = p.job == j.index;
+    if (own && (h.reads || h.writes)) j.log.accessed(p, h.reads, h.writes);
+    follower_.note_use(j, p, own);
+    pages_.let_go(p);
+  }
+
+  [[nodiscard]] std::uint64_t open_jobs() const noexcept {
+    return static_cast<std::uint64_t>(std::ranges::count_if(jobs_, [](auto const& j) { return j->open; }));
+  }
+
+  [[nodiscard]] result<void> deallocate_after(address where, stream const* after) noexcept {
+    std::scoped_lock const lock(mutex_);
+    P& pool = pages_.pool();
+    if (result<void> done = after != nullptr ? pool.deallocate(where, *after) : pool.deallocate(where); !done) {
+      return done;
+    }
+    page* const p = pages_.find(where);
+    if (p == nullptr) return {};
+    if (p->users > 0) release_holds(*p);
+    jobs_[p->job]->log.freed(*p);
+    pages_.forget(*p);
+    return {};
+  }
+  /// Freed within an operation that uses it.
+  void release_holds(page& p) noexcept {
+    for (auto& j : jobs_) {
+      for (running& r : j->threads) {
+        for (held_page& h : r.holds) {
+          if (h.of != &p) continue;
+          if (p.job == j->index && (h.reads || h.writes)) j->log.accessed(p, h.reads, h.writes);
+          h.of = nullptr;
+        }
+      }
+    }
+  }
+
+  using pages_type = resident_set<P, Victims>;
+
+  mutable std::mutex mutex_;
+  pager_options options_;
+  pager_stats seen_;
+  pages_type pages_;
+  step_planner::jobs jobs_;
+  step_planner planner_;
+  step_follower<pages_type> follower_;
+  std::uint64_t lives_ = 0;  ///< jobs added
+  bool stopped_ = false;
+};
+
+}  // namespace gmlake::swap

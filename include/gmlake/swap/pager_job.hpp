@@ -1,0 +1,81 @@
+#pragma once
+/// A sequence of steps of its own, as a pager keeps it: what its threads are running, what its step has done, and how
+/// far it has come in the plan in force.
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "gmlake/swap/known_steps.hpp"
+#include "gmlake/swap/step_log.hpp"
+
+namespace gmlake::swap {
+
+/// The first is there from the beginning.
+enum class job_id : std::uint32_t {};
+
+/// A page that an operation holds until it ends.
+struct held_page {
+  page* of = nullptr;  ///< null: it has been freed
+  bool reads = false, writes = false;
+};
+
+/// A thread's running operation. One that holds nothing may go to another thread.
+struct running {
+  std::thread::id thread;
+  std::vector<held_page> holds;
+};
+
+struct pager_job {
+  pager_job(std::uint32_t number, std::uint32_t own_priority, pager_options const& o) noexcept
+      : index(number), priority(own_priority), log(o.most_events), known(o.most_plans) {}
+
+  std::uint32_t index;
+  std::uint32_t priority;
+  std::uint64_t life = 0;  ///< other than that of those that had its number before
+  bool open = true;
+  step_log log;
+  known_steps known;
+  std::vector<running> threads;
+
+  std::uint64_t next_number = 0;    ///< of the operation that ends next, of all
+  std::uint64_t step_number = 0;    ///< of the running step's first operation
+  std::uint64_t before_number = 0;  ///< of the first of the step before
+  std::uint64_t fingerprint = 0;    ///< of the step before; 0: not known
+
+  std::shared_ptr<step_plan const> plan;  ///< in force; null: on demand
+  std::size_t at_leg = 0;
+  std::size_t next_out = 0;     ///< in the leg
+  std::size_t next_return = 0;  ///< in the leg, and beyond its end in the next one
+  bool by_plan = false;         ///< since the step's beginning
+  std::uint32_t trust = 0;      ///< steps on end that went by plan
+
+  // In this step.
+  bytes evicted = 0;
+  std::uint64_t misses = 0;
+  bytes others = 0, others_before = 0;  ///< the most seen live beside the pages; in the step before
+
+  /// This thread's; null for want of memory.
+  [[nodiscard]] running* mine() noexcept {
+    auto const self = std::this_thread::get_id();
+    running* idle = nullptr;
+    for (running& r : threads) {
+      if (r.thread == self) return &r;
+      if (r.holds.empty()) idle = &r;
+    }
+    try {
+      if (idle == nullptr) idle = &threads.emplace_back();
+    } catch (std::bad_alloc const&) {
+      return nullptr;
+    }
+    idle->thread = self;
+    return idle;
+  }
+
+  [[nodiscard]] leg const& now() const noexcept { return plan->legs()[at_leg]; }
+  [[nodiscard]] leg const& next() const noexcept { return plan->legs()[(at_leg + 1) % plan->legs().size()]; }
+};
+
+}  // namespace gmlake::swap

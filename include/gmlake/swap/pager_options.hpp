@@ -1,0 +1,64 @@
+#pragma once
+/// What a pager's user chooses, and what it tells.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "gmlake/core/types.hpp"
+#include "gmlake/swap/channel.hpp"
+
+namespace gmlake::swap {
+
+struct pager_options {
+  /// Device memory that the pool may hold: the pool's limit is set to it. The maximum: the pool's own stays, and no
+  /// schedule is made before `set_limit`.
+  bytes limit = std::numeric_limits<bytes>::max();
+  swap::channel channel = {};  ///< as calibrated
+  bytes smallest = 0;     ///< smaller requests stay on the device, if that is more than what the pool says of itself
+  bool schedules = true;  ///< false: on demand only
+  /// A thread of its own makes the schedules, which are followed once they are there. False: the call that begins a
+  /// step does, and waits for a second or so; replays are the same each time.
+  bool in_background = false;
+  /// Schedules keep so far below the limit, since memory is free only when the host has seen it and unmapped it.
+  time ahead{3'000'000};    ///< what the channel carries in that time
+  bytes granule = 2_MiB;    ///< sizes are rounded up to that in schedules
+  time look_every{50'000};  ///< how often, at most, the ends of operations look which moves are over; 0: each does
+  double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
+  double drift = 0.1;       ///< share of a step's time by which measured times may depart before it is planned again
+  std::size_t most_events = 2'000'000;  ///< of one step, beyond which it is not logged; 12 bytes each
+  std::size_t most_plans = 8;           ///< kinds of steps known side by side
+  time unmeasured{10'000};              ///< how long an operation runs of whose step no time is known
+};
+
+/// What a pager has done so far.
+struct pager_stats {
+  std::uint64_t planned_out = 0;  ///< blocks sent away by schedule
+  std::uint64_t planned_in = 0;   ///< and brought back by it ahead of their access
+  std::uint64_t evictions = 0;    ///< blocks sent away because memory was out
+  bytes evicted = 0;
+  std::uint64_t misses = 0;      ///< accesses that found a block absent, and nothing had foreseen it
+  std::uint64_t late = 0;        ///< accesses that found a block absent whose planned way back had not begun
+  std::uint64_t refused = 0;     ///< blocks that were to leave and stayed: the host had no memory, the driver failed
+  std::uint64_t host_waits = 0;  ///< waits for memory to become free
+  std::uint64_t host_wait_ns = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t steps_by_schedule = 0;  ///< from end to end
+  std::uint64_t departures = 0;         ///< steps that did something else than the schedule in force foresaw
+  std::uint64_t plans_made = 0;
+  std::uint64_t plans_failed = 0;  ///< none was found that meets the limit
+  std::uint64_t steps_not_logged = 0;
+};
+
+/// What the schedule in force is expected to come to.
+struct forecast {
+  time step{};            ///< a step's time
+  time stalled{};         ///< of that, waiting
+  bytes peak = 0;         ///< of swappable blocks
+  bytes target = 0;       ///< what the schedule was made for
+  bytes out = 0, in = 0;  ///< bytes a step
+  std::uint32_t moves = 0;
+};
+
+}  // namespace gmlake::swap

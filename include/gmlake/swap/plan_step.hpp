@@ -1,0 +1,119 @@
+#pragma once
+/// Makes plans for steps that have been logged: at the limit the least stall, or where none is found that meets it, at
+/// the least limit that any meets; the rest is left to demand. Several jobs are planned side by side.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gmlake/swap/least_stall.hpp"
+#include "gmlake/swap/lowest_peak.hpp"
+#include "gmlake/swap/side_by_side.hpp"
+#include "gmlake/swap/step_plan.hpp"
+
+namespace gmlake::swap {
+
+/// A schedule for `at`, and whether it meets `target`. Takes about a second. Throws `std::bad_alloc`.
+[[nodiscard]] inline std::pair<solution, bool> schedule_for(setting const& at, bytes target) {
+  if (at.size() == 0 || at.peak() <= target) return {{{}, simulate(at.program(), {}, at.channel())}, true};
+  constexpr double above[] = {1.02, 1.1, 1.25};  // the least limit: where transfers take time it can't be met itself
+  std::optional<solution> best = least_stall(at, target).find();
+  bool const meets = best.has_value();
+  for (double const f : above) {
+    if (best) break;
+    bytes const limit = std::max(target, static_cast<bytes>(static_cast<double>(least_limit(at)) * f));
+    if (limit < at.peak()) best = least_stall(at, limit).find();
+  }
+  if (!best) best = lowest_peak(at).find();
+  return {std::move(*best), meets};
+}
+
+struct planned_steps {
+  std::vector<std::shared_ptr<step_plan const>> plans;  ///< by job
+  bool meets_target = false;
+};
+
+namespace detail {
+
+/// From operations of a common step to one job's own.
+class own_operations {
+ public:
+  own_operations(joint_program const& of, std::uint32_t job, std::uint32_t operations)
+      : runs_(of.runs[job]), n_(operations), steps_(of.steps[job]) {
+    std::uint32_t step = 0;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (i > 0 && runs_[i] < runs_[i - 1]) ++step;
+      step_.push_back(step);
+    }
+  }
+  /// Counted on through the job's steps, and over the common step's end.
+  [[nodiscard]] std::int64_t at(std::uint32_t i) const noexcept {
+    auto const size = static_cast<std::uint32_t>(runs_.size());
+    std::int64_t const round = i / size;
+    return (round * steps_ + step_[i % size]) * n_ + runs_[i % size];
+  }
+
+ private:
+  std::vector<std::uint32_t> const& runs_;
+  std::int64_t n_, steps_;
+  std::vector<std::int64_t> step_;
+};
+
+/// What of a joint schedule is one job's.
+[[nodiscard]] inline std::vector<leg> legs_of(joint_program const& of, schedule const& s, std::uint32_t job,
+                                              std::uint32_t operations) {
+  own_operations const own(of, job, operations);
+  std::vector<leg> legs(of.steps[job]);
+  std::int64_t const n = operations;
+  auto const leg_at = [&](std::int64_t i) -> leg& { return legs[static_cast<std::size_t>(i / n) % legs.size()]; };
+  auto const is_own = [&](move const& m) { return of.origins[m.away.variable].job == job; };
+  for (move const& m : s.moves) {
+    if (!is_own(m)) continue;
+    std::int64_t const after = own.at(m.away.after);
+    leg_at(after).outs.push_back({of.origins[m.away.variable].variable, static_cast<std::uint32_t>(after % n),
+                                  static_cast<std::uint32_t>(own.at(m.away.before) - after + after % n)});
+  }
+  for (std::uint32_t const r : s.returns) {
+    move const& m = s.moves[r];
+    if (!is_own(m)) continue;
+    std::int64_t const before = own.at(m.away.before);
+    std::int64_t const from = std::max(own.at(m.from), own.at(m.away.after) + 1);
+    leg_at(before).returns.push_back({of.origins[m.away.variable].variable, from - before / n * n});
+  }
+  return legs;
+}
+
+}  // namespace detail
+
+/// For jobs that run at once; their operations' times are set, and each has two operations at least. Throws
+/// `std::bad_alloc`.
+[[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target) {
+  constexpr std::uint32_t most_steps = 4;  // of the longest, in a common step: more take long to plan
+  std::vector<program> programs;
+  for (step_program const& p : jobs) programs.push_back(p.program);
+  joint_program const joint = side_by_side(programs, most_steps).join();
+  setting const at(joint.program, c);
+  auto const [best, meets] = schedule_for(at, target);
+  planned_steps made{.plans = {}, .meets_target = meets};
+  for (std::uint32_t j = 0; j < jobs.size(); ++j) {
+    auto const n = static_cast<std::uint32_t>(programs[j].operations.size());
+    std::vector<leg> legs = detail::legs_of(joint, best.schedule, j, n);
+    forecast expected{.step = best.outcome.total / joint.steps[j],
+                      .stalled = best.outcome.stalled / joint.steps[j],
+                      .peak = best.outcome.peak,
+                      .target = target};
+    for (move const& m : best.schedule.moves) {
+      if (joint.origins[m.away.variable].job != j) continue;
+      ++expected.moves;
+      expected.in += at.size_of(m.away);
+      if (!at.program().variables[m.away.variable].has_copy) expected.out += at.size_of(m.away);
+    }
+    made.plans.push_back(std::make_shared<step_plan const>(jobs[j], std::move(legs), expected));
+  }
+  return made;
+}
+
+}  // namespace gmlake::swap

@@ -1,0 +1,384 @@
+#pragma once
+/// The swappable blocks of a pool and which of them are on the device: brings blocks in, and where memory is out sends
+/// others away, those first that its policy names. It knows nothing of steps and schedules, and holds no lock: `pager`
+/// does.
+///
+/// What holds: a page is listed with the policy exactly while it is here and nobody holds or pins it, unless it has
+/// refused to leave in this step; one that is held is never sent away.
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+#include "gmlake/core/address_map.hpp"
+#include "gmlake/core/slab.hpp"
+#include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/swapping_pool.hpp"
+#include "gmlake/swap/victim_policy.hpp"
+
+namespace gmlake::swap {
+
+/// A pool of blocks that swap, as `swapping_pool` is over a `basic_pool`.
+template <class P>
+concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag t, bool b) {
+  { p.allocate(n, s, t) } noexcept -> std::same_as<result<address>>;
+  { p.try_allocate(n, s, t) } noexcept -> std::same_as<result<address>>;
+  { p.deallocate(a) } noexcept -> std::same_as<result<void>>;
+  { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.swap_out(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.swap_in(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
+  { p.end_departure() } noexcept -> std::same_as<bool>;
+  { p.progress() } noexcept -> std::same_as<result<bool>>;
+  { p.settle() } noexcept -> std::same_as<result<void>>;
+  { k.residency_of(a) } noexcept -> std::same_as<result<residency>>;
+  { p.set_read_only(a, b) } noexcept -> std::same_as<result<void>>;
+  { k.swaps() } noexcept -> std::same_as<swap_stats>;
+  { p.device().account() } noexcept -> std::same_as<memory_account>;
+  { p.device().set_limit(n) } noexcept -> std::same_as<void>;
+  { p.device().allocate(request{}) } noexcept -> std::same_as<result<address>>;
+  { k.options().smallest } -> std::convertible_to<bytes>;
+};
+
+template <SwapPool P, VictimPolicy Victims>
+class resident_set {
+ public:
+  resident_set(P& pool, pager_options const& options, pager_stats& seen) noexcept
+      : pool_(&pool), options_(&options), seen_(&seen) {}
+  resident_set(resident_set const&) = delete;
+  resident_set& operator=(resident_set const&) = delete;
+  ~resident_set() {
+    known_.for_each([this](page& p) { nodes_.release(p); });
+  }
+
+  [[nodiscard]] P& pool() noexcept { return *pool_; }
+  [[nodiscard]] page* find(address at) const noexcept { return known_.find(at); }
+  template <std::invocable<page&> F>
+  void each(F&& f) const {
+    known_.for_each(std::forward<F>(f));
+  }
+  /// False: nothing is sent away on demand.
+  void set_paging(bool pages) noexcept { paging_ = pages; }
+
+  /// n bytes, which others leave for if need be. Null: too small to be swappable; then `at` says where. One that is to
+  /// be `fixed` is not swappable either: it needs no mapping of its own. Errors: the pool's.
+  struct allocated {
+    address at{};
+    page* of = nullptr;
+  };
+  [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, bool fixed) noexcept {
+    bool const known = n >= pool_->options().smallest && (!paging_ || n >= options_->smallest);
+    fixed = fixed || !known;
+    if (known && (!nodes_.reserve(1) || !known_.reserve_one())) return failure(errc::out_of_host_memory, "pager");
+    request const plain{.size = n, .on = on, .insist = false};
+    result<address> at = fixed ? served<address>(
+                                     n, [&]() noexcept { return pool_->device().allocate(plain); },
+                                     [&]() noexcept { return at_last(n, on); })
+                               : served<address>(
+                                     n, [&]() noexcept { return pool_->try_allocate(n, on, group); },
+                                     [&]() noexcept { return pool_->allocate(n, on, group); });
+    if (!at) return failure(at.error());
+    if (!known) return allocated{*at, nullptr};
+    page& p = nodes_.acquire();
+    p.begin = *at;
+    p.size = n;
+    p.home = p.last = p.recorded = on;
+    p.serial = serials_++;
+    p.fixed = fixed;
+    if (fixed) fixed_bytes_ += n;
+    known_.insert(*at, p);
+    return allocated{*at, &p};
+  }
+
+  /// The pool has it back.
+  void forget(page& p) noexcept {
+    unlist(p);
+    place(p, page::place::here);
+    if (p.refused) refused_.erase(place_list::s_iterator_to(p));
+    if (p.fixed) fixed_bytes_ -= p.size;
+    (void)known_.extract(p.begin);
+    nodes_.release(p);
+  }
+
+  /// Somebody uses it from now on, and it stays until `let_go` as often.
+  void hold(page& p) noexcept {
+    unlist(p);
+    ++p.users;
+  }
+  void let_go(page& p) noexcept {
+    --p.users;
+    list(p);
+  }
+  /// Its place in the order of victims has changed.
+  template <std::invocable<page&> F>
+  void rekey(page& p, F&& change) noexcept {
+    bool const was = p.listed;
+    unlist(p);
+    std::forward<F>(change)(p);
+    if (was) list(p);
+  }
+
+  /// What is queued on `on` from now on finds the contents. Precondition: held. Errors: the pool's; then it is where it
+  /// was.
+  [[nodiscard]] result<void> bring(page& p, stream on) noexcept {
+    if (p.where == page::place::here) [[likely]]
+      return {};
+    if (p.where == page::place::coming) return pool_->swap_in(p.begin, on);
+    return fetch(p, on);
+  }
+
+  /// Begins to bring a page back if there is memory for it now; whether nothing is left to be done for it.
+  [[nodiscard]] bool begin_return(page& p) noexcept {
+    if (p.where != page::place::out) return true;
+    result<residency> const now = pool_->residency_of(p.begin);
+    if (!now || *now == residency::leaving) return !now;
+    if (*now != residency::absent) {
+      settle_down(p, *now);
+      return true;
+    }
+    if (room() < p.size) return false;
+    result<void> const done = pool_->try_prefetch(p.begin);
+    if (done) {
+      place(p, page::place::coming);
+      ++seen_->planned_in;
+      return true;
+    }
+    if (done.error().code == errc::out_of_memory) return false;
+    ++seen_->refused;
+    return true;  // its access will try again
+  }
+
+  /// Sends a page away that is here and that nobody holds; whether it goes.
+  [[nodiscard]] bool send(page& p, bool planned) noexcept {
+    unlist(p);
+    if (result<void> done = pool_->swap_out(p.begin, p.last); !done) {
+      ++seen_->refused;
+      if (!p.refused) refused_.push_back(p);
+      p.refused = true;
+      return false;
+    }
+    place(p, page::place::out);
+    p.planned = planned;
+    return true;
+  }
+
+  /// Ends moves that are over, unless it was just done and is not to be done `always`. Whether any has ended.
+  bool look(bool always) noexcept {
+    if (out_.empty() && coming_.empty()) return false;
+    if (!always && options_->look_every > time::zero()) {
+      auto const now = std::chrono::steady_clock::now();
+      if (now < next_look_) return false;
+      next_look_ = now + options_->look_every;
+    }
+    if (!pool_->progress()) ++seen_->refused;  // it is tried again
+    while (!coming_.empty()) {
+      page& p = coming_.front();
+      result<residency> const now = pool_->residency_of(p.begin);
+      if (now && *now == residency::arriving) break;
+      settle_down(p, now ? *now : residency::mapped);
+    }
+    return true;
+  }
+
+  /// Those that could not leave may try again.
+  void forgive() noexcept {
+    while (!refused_.empty()) {
+      page& p = refused_.front();
+      refused_.pop_front();
+      p.refused = false;
+      list(p);
+    }
+  }
+
+  /// After others have moved blocks: looks where they are.
+  void look_at(page& p) noexcept {
+    result<residency> const now = pool_->residency_of(p.begin);
+    if (now) settle_down(p, *now);
+  }
+  void look_at_all() noexcept {
+    known_.for_each([this](page& p) { look_at(p); });
+  }
+
+  /// Until the pool holds no more than `limit` in live blocks, as far as may be. Whether it does.
+  [[nodiscard]] bool shrink(bytes limit) noexcept {
+    for (;;) {
+      memory_account const now = pool_->device().account();
+      if (now.live <= limit) return true;
+      if (leaving() == 0 && evict(now.live - limit) == 0) return false;
+      if (!await_departure()) return pool_->device().account().live <= limit;
+    }
+  }
+
+  /// What the device pool has in live blocks beside the pages.
+  [[nodiscard]] bytes others() const noexcept {
+    swap_stats const s = pool_->swaps();
+    bytes const live = pool_->device().account().live;
+    bytes const own = s.swappable - s.absent + fixed_bytes_;
+    return live > own ? live - own : 0;
+  }
+
+ private:
+  using place_list = hooked_list<page, &page::by_place>;
+  static constexpr int most_failures = 4;  ///< of moves, while room is sought for one request
+
+  [[nodiscard]] bytes room() const noexcept {
+    memory_account const now = pool_->device().account();
+    return now.limit > now.live ? now.limit - now.live : 0;
+  }
+  /// In blocks whose memory will be free without anybody's doing more.
+  [[nodiscard]] bytes leaving() const noexcept {
+    bytes const absent = pool_->swaps().absent;
+    return out_bytes_ > absent ? out_bytes_ - absent : 0;
+  }
+
+  void list(page& p) noexcept {
+    if (p.listed || !p.named || p.fixed || p.users > 0 || p.pins > 0 || p.refused || p.where != page::place::here)
+      return;
+    victims_.insert(p);
+    p.listed = true;
+  }
+  void unlist(page& p) noexcept {
+    if (!p.listed) return;
+    victims_.erase(p);
+    p.listed = false;
+  }
+
+  void place(page& p, page::place to) noexcept {
+    if (p.where == page::place::out) {
+      out_.erase(place_list::s_iterator_to(p));
+      out_bytes_ -= p.size;
+    }
+    if (p.where == page::place::coming) coming_.erase(place_list::s_iterator_to(p));
+    p.where = to;
+    if (to == page::place::here) return;
+    unlist(p);
+    if (p.refused) refused_.erase(place_list::s_iterator_to(p));
+    p.refused = false;
+    (to == page::place::out ? out_ : coming_).push_back(p);
+    if (to == page::place::out) out_bytes_ += p.size;
+  }
+  void settle_down(page& p, residency now) noexcept {
+    page::place const to = now == residency::mapped     ? page::place::here
+                           : now == residency::arriving ? page::place::coming
+                                                        : page::place::out;
+    if (to == p.where) return;
+    if (to == page::place::out) p.planned = false;
+    place(p, to);
+    list(p);
+  }
+
+  [[gnu::cold]] result<void> fetch(page& p, stream on) noexcept {
+    result<residency> const now = pool_->residency_of(p.begin);
+    if (!now) return failure(now.error());
+    if (*now == residency::absent) {
+      ++(p.planned ? seen_->late : seen_->misses);
+      result<void> done = served<void>(
+          p.size, [&]() noexcept { return pool_->try_prefetch(p.begin); },
+          [&]() noexcept { return pool_->swap_in(p.begin, on); });
+      if (!done) return done;
+    }
+    if (result<void> done = pool_->swap_in(p.begin, on); !done) return done;
+    result<residency> const after = pool_->residency_of(p.begin);
+    place(p, after && *after == residency::mapped ? page::place::here : page::place::coming);
+    p.planned = false;
+    return {};
+  }
+
+  /// By all that the pool can do, and by all that leaves.
+  [[nodiscard]] result<address> at_last(bytes n, stream on) noexcept {
+    for (;;) {
+      result<address> at = pool_->device().allocate(request{.size = n, .on = on});
+      if (at || at.error().code != errc::out_of_memory || !await_departure()) return at;
+    }
+  }
+
+  /// By `at_once` as soon as there is room, for which others leave; `at_last` with all that the pool can do.
+  template <class T, std::invocable AtOnce, std::invocable AtLast>
+  [[nodiscard]] result<T> served(bytes n, AtOnce at_once, AtLast at_last) noexcept {
+    if (!paging_) return at_last();
+    bool roomy = room() >= n || find_room(n);
+    while (roomy) {
+      result<T> done = at_once();
+      if (done || done.error().code != errc::out_of_memory) return done;
+      roomy = find_more(n);  // there is room, but not in this shape, or not on the device
+    }
+    return at_last();
+  }
+
+  [[nodiscard, gnu::cold]] bool find_room(bytes n) noexcept {
+    (void)look(true);
+    for (int failures = 0; failures < most_failures;) {
+      bytes const free = room();
+      if (free >= n) return true;
+      bytes const soon = leaving();
+      if (free + soon < n) (void)evict(n - free - soon);
+      if (await_departure()) continue;
+      ++failures;
+      if (!recover()) break;
+    }
+    return room() >= n;
+  }
+  /// Beyond what should have been enough: whether anything more has become free.
+  [[nodiscard, gnu::cold]] bool find_more(bytes n) noexcept {
+    if (leaving() == 0 && evict(n) == 0) return recover();
+    bool any = false;
+    while (leaving() > 0 && await_departure()) any = true;
+    return any || recover();
+  }
+
+  /// Bytes that begin to leave.
+  bytes evict(bytes n) noexcept {
+    bytes sum = 0;
+    while (sum < n) {
+      page* const p = victims_.next();
+      if (p == nullptr) break;
+      bytes const size = p->size;
+      if (!send(*p, false)) continue;
+      sum += size;
+      ++seen_->evictions;
+      seen_->evicted += size;
+    }
+    return sum;
+  }
+
+  [[nodiscard]] bool await_departure() noexcept {
+    if (leaving() == 0) return false;
+    auto const began = std::chrono::steady_clock::now();
+    bool const ended = pool_->end_departure();
+    ++seen_->host_waits;
+    seen_->host_wait_ns += static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - began).count());
+    return ended;
+  }
+
+  /// Nothing leaves any more: looks what has failed to, and waits for what is coming if nobody is listed. Whether there
+  /// is somebody to send away now.
+  [[nodiscard]] bool recover() noexcept {
+    if (victims_.next() == nullptr && !coming_.empty() && !pool_->settle()) ++seen_->refused;
+    (void)look(true);
+    for (auto i = out_.begin(); i != out_.end();) {
+      page& p = *i++;
+      result<residency> const now = pool_->residency_of(p.begin);
+      if (now && *now == residency::mapped) settle_down(p, *now);
+    }
+    return victims_.next() != nullptr;
+  }
+
+  P* pool_;
+  pager_options const* options_;
+  pager_stats* seen_;
+  bool paging_ = true;
+  std::uint64_t serials_ = 0;
+  Victims victims_;
+  slab<page> nodes_;
+  address_map<page> known_;
+  place_list out_, coming_, refused_;
+  bytes out_bytes_ = 0;
+  bytes fixed_bytes_ = 0;
+  std::chrono::steady_clock::time_point next_look_{};
+};
+
+}  // namespace gmlake::swap

@@ -1,0 +1,129 @@
+#pragma once
+/// Carries out the plan in force as a job's operations end: sends away and brings back, both in the plan's order, and
+/// gives the plan up when the step does something else. It never sends anything away on demand.
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "gmlake/swap/pager_job.hpp"
+#include "gmlake/swap/pager_options.hpp"
+
+namespace gmlake::swap {
+
+/// `Pages` is a `resident_set`.
+template <class Pages>
+class step_follower {
+ public:
+  step_follower(Pages& pages, pager_stats& seen) noexcept : pages_(&pages), seen_(&seen) {}
+
+  /// How many jobs take turns.
+  void set_jobs(std::uint64_t n) noexcept { jobs_ = n; }
+
+  /// The page's operation ends next: when it is used again.
+  void note_use(pager_job const& j, page& p, bool own) noexcept {
+    p.last_use = ticks_;
+    if (!own) return;
+    p.next_use = j.plan != nullptr ? tick_of(j, j.plan->next_use(p, j.log.operations())) : page::never;
+  }
+
+  /// The job's operation has ended, and is logged.
+  void operation_ended(pager_job& j) noexcept {
+    ++ticks_;
+    if (j.plan == nullptr) return;
+    std::uint32_t const i = j.log.operations() - 1;
+    if (!j.log.complete() || i >= j.plan->operations() || j.plan->prefix(i) != j.log.prefix()) leave_plan(j, i);
+    if (j.plan == nullptr) return;
+    go_away(j, i);
+    come_back(j, i);
+  }
+
+  /// A step has begun, for which `plan` is in force; null: none.
+  void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
+    j.by_plan = plan != nullptr;
+    if (plan != nullptr && plan == j.plan) {
+      std::size_t const ended = j.now().returns.size();
+      j.next_return = j.next_return > ended ? j.next_return - ended : 0;
+      j.next_out = 0;
+      j.at_leg = (j.at_leg + 1) % plan->legs().size();
+    } else {
+      take_up(j, std::move(plan));
+    }
+    if (j.plan != nullptr) come_back(j, -1);
+  }
+
+ private:
+  /// The step has done what its plan did not foresee.
+  [[gnu::cold]] void leave_plan(pager_job& j, std::uint32_t i) noexcept {
+    ++seen_->departures;
+    j.by_plan = false;
+    take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
+  }
+
+  /// From here on, in a step that may have begun already.
+  void take_up(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
+    if (plan == nullptr && j.plan == nullptr) return;
+    j.plan = std::move(plan);
+    j.at_leg = j.next_out = j.next_return = 0;
+    pages_->each([&](page& p) {
+      if (p.job != j.index) return;
+      pages_->rekey(p, [&](page& q) {
+        std::uint32_t const now = j.log.operations();
+        std::uint32_t next = page::none;
+        if (j.plan != nullptr) next = now == 0 ? j.plan->first_use(q) : j.plan->next_use(q, now - 1);
+        q.next_use = tick_of(j, next);
+      });
+    });
+  }
+
+  /// When a job comes to an operation of its running step or the next, as far as can be told.
+  [[nodiscard]] std::uint64_t tick_of(pager_job const& j, std::uint32_t operation) const noexcept {
+    if (operation == page::none) return page::never;
+    std::uint64_t const away = operation > j.log.operations() ? operation - j.log.operations() : 0;
+    return ticks_ + away * jobs_;
+  }
+
+  [[nodiscard]] page* page_of(pager_job const& j, std::uint32_t variable) const noexcept {
+    identity const& who = j.plan->who(variable);
+    if (who.is != identity::kind::elder) return j.log.find(who);
+    page* const p = pages_->find(who.begin);
+    return p != nullptr && p->serial == who.serial ? p : nullptr;
+  }
+
+  /// Sends away what is to leave once operation i has ended, in the schedule's order.
+  void go_away(pager_job& j, std::uint32_t i) noexcept {
+    for (auto const& outs = j.now().outs; j.next_out < outs.size(); ++j.next_out) {
+      planned_out const& o = outs[j.next_out];
+      if (o.after > i) return;
+      page* const p = page_of(j, o.variable);
+      if (p == nullptr || p->fixed || p->users > 0 || p->pins > 0 || o.before <= i + 1) continue;
+      if (p->where == page::place::coming) {
+        (void)pages_->look(true);
+        if (p->where == page::place::coming) return;  // the host is ahead of its arrival
+      }
+      if (p->where == page::place::here && pages_->send(*p, true)) ++seen_->planned_out;
+    }
+  }
+
+  /// Begins the returns whose time has come when operation i has ended, in their order, as far as there is memory.
+  void come_back(pager_job& j, std::int64_t i) noexcept {
+    for (;; ++j.next_return) {
+      auto const& own = j.now().returns;
+      auto const& next = j.next().returns;
+      bool const ahead = j.next_return >= own.size();
+      if (ahead && j.next_return - own.size() >= next.size()) return;
+      planned_return const& r = ahead ? next[j.next_return - own.size()] : own[j.next_return];
+      if (r.from + (ahead ? j.plan->operations() : 0) > i + 1) return;
+      page* const p = page_of(j, r.variable);
+      if (p == nullptr || p->users > 0) continue;
+      if (!pages_->begin_return(*p)) return;
+    }
+  }
+
+  Pages* pages_;
+  pager_stats* seen_;
+  std::uint64_t jobs_ = 1;
+  std::uint64_t ticks_ = 0;  ///< operations ended, of all jobs
+};
+
+}  // namespace gmlake::swap

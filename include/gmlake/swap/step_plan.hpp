@@ -1,0 +1,124 @@
+#pragma once
+/// A schedule in the form in which a pager carries it out: what leaves after which operation and what comes back from
+/// which on, in order, and when each block is used next.
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "gmlake/core/alignment.hpp"
+#include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/schedule.hpp"
+#include "gmlake/swap/step_log.hpp"
+
+namespace gmlake::swap {
+
+struct planned_out {
+  std::uint32_t variable = 0;
+  std::uint32_t after = 0;   ///< it leaves when this operation has ended
+  std::uint32_t before = 0;  ///< and is accessed by this one next; counted on over the step's end
+};
+struct planned_return {
+  std::uint32_t variable = 0;
+  std::int64_t from = 0;  ///< when all operations before this one have ended; negative: of the step before
+};
+
+/// What is carried out in one step.
+struct leg {
+  std::vector<planned_out> outs;
+  std::vector<planned_return> returns;
+};
+
+class step_plan {
+ public:
+  /// `legs`: of the steps that follow one another, in turn; one at least. Throws `std::bad_alloc`. Linear.
+  step_plan(step_program const& p, std::vector<leg> legs, forecast const& expected)
+      : who_(p.who), prefixes_(p.prefixes), fingerprint_(p.fingerprint), legs_(std::move(legs)), expected_(expected) {
+    auto const n = static_cast<std::uint32_t>(p.program.operations.size());
+    std::vector<bool> leaves(who_.size());
+    for (leg const& l : legs_) {
+      for (planned_out const& o : l.outs) leaves[o.variable] = true;
+    }
+    for (std::uint32_t v = 0; v < who_.size(); ++v) {
+      variable const& of = p.program.variables[v];
+      first_use_.push_back(static_cast<std::uint32_t>(uses_.size()));
+      for (access const& a : of.accesses) uses_.push_back(a.operation);
+      again_.push_back(of.carried && !of.accesses.empty() ? of.accesses.front().operation + n : page::none);
+      identity const& who = who_[v];
+      if (who.is == identity::kind::elder) {
+        elders_.emplace(who.serial, v);
+        continue;
+      }
+      auto& all = who.is == identity::kind::born ? born_ : left_over_;
+      if (who.number >= all.size()) all.resize(who.number + std::size_t{1}, page::none);
+      all[who.number] = v;
+      if (who.is != identity::kind::born || leaves[v] || of.death >= n) continue;
+      if (who.number >= stays_.size()) stays_.resize(who.number + std::size_t{1});
+      stays_[who.number] = of.size;
+    }
+    first_use_.push_back(static_cast<std::uint32_t>(uses_.size()));
+  }
+
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  [[nodiscard]] std::uint32_t operations() const noexcept { return static_cast<std::uint32_t>(prefixes_.size()); }
+  /// Of all that a step does up to the end of operation i.
+  [[nodiscard]] std::uint64_t prefix(std::uint32_t i) const noexcept { return prefixes_[i]; }
+  [[nodiscard]] std::vector<leg> const& legs() const noexcept { return legs_; }
+  [[nodiscard]] identity const& who(std::uint32_t variable) const noexcept { return who_[variable]; }
+  [[nodiscard]] forecast const& expected() const noexcept { return expected_; }
+
+  /// Whether the step's block of that number and size stays on the device for all its life, which ends in the step.
+  [[nodiscard]] bool stays(std::uint32_t born, bytes size, bytes granule) const noexcept {
+    return born < stays_.size() && stays_[born] == align_up(size, granule);
+  }
+
+  /// The first operation behind `i` that accesses the page, counted on over the step's end; none: `page::none`.
+  /// Logarithmic in its accesses.
+  [[nodiscard]] std::uint32_t next_use(page const& p, std::uint32_t i) const noexcept {
+    std::uint32_t const v = variable_of(p);
+    if (v == page::none) return page::none;
+    auto const begin = uses_.begin() + first_use_[v];
+    auto const end = uses_.begin() + first_use_[v + 1];
+    auto const next = std::upper_bound(begin, end, i);
+    return next != end ? *next : again_[v];
+  }
+  /// The same from the step's beginning on.
+  [[nodiscard]] std::uint32_t first_use(page const& p) const noexcept {
+    std::uint32_t const v = variable_of(p);
+    return v != page::none && first_use_[v] != first_use_[v + 1] ? uses_[first_use_[v]] : page::none;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t variable_of(page const& p) const noexcept {
+    if (p.number != page::none) return p.number < born_.size() ? born_[p.number] : page::none;
+    if (p.rank < left_over_.size() && left_over_[p.rank] != page::none) return left_over_[p.rank];
+    auto const found = elders_.find(p.serial);
+    return found != elders_.end() ? found->second : page::none;
+  }
+
+  std::vector<identity> who_;
+  std::vector<std::uint64_t> prefixes_;
+  std::uint64_t fingerprint_ = 0;
+  std::vector<leg> legs_;
+  forecast expected_;
+  std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
+  std::vector<std::uint32_t> born_, left_over_;          ///< variables by number
+  std::vector<bytes> stays_;  ///< sizes by number of those born, of what stays and goes within the step; else 0
+  std::unordered_map<std::uint64_t, std::uint32_t> elders_;
+};
+
+/// One step after another, all alike. Linear.
+[[nodiscard]] inline leg leg_of(schedule const& s, std::uint32_t operations) {
+  leg made;
+  for (move const& m : s.moves) made.outs.push_back({m.away.variable, m.away.after, m.away.before});
+  for (std::uint32_t const r : s.returns) {
+    move const& m = s.moves[r];
+    std::int64_t const shift = m.away.before < operations ? 0 : operations;
+    made.returns.push_back({m.away.variable, m.from - shift});
+  }
+  return made;
+}
+
+}  // namespace gmlake::swap

@@ -1,0 +1,180 @@
+#pragma once
+/// Decides which steps are planned, when and for what, and which plan is in force: of what came next the last time.
+///
+/// A step is planned when it is a job's second, or has come twice; and again when blocks had to leave on demand under
+/// its plan, when operations take another time by now, and when the limit has changed or a job has gone. Each plan is
+/// for all jobs whose steps are known, side by side.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmlake/swap/pager_job.hpp"
+#include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/planning.hpp"
+#include "gmlake/swap/simulate.hpp"
+
+namespace gmlake::swap {
+
+class step_planner {
+ public:
+  using jobs = std::vector<std::unique_ptr<pager_job>>;
+
+  step_planner(jobs& all, pager_options const& options, pager_stats& seen) noexcept
+      : jobs_(&all), options_(&options), seen_(&seen) {}
+
+  /// The others are planned again, without it.
+  void job_gone() noexcept { ++gone_; }
+
+  /// Files what the job's step has done, and begins the next. Plans to be made, if it is time to: by `start`, without
+  /// any lock. Null: none.
+  [[nodiscard]] std::shared_ptr<planning> end_step(pager_job& j) noexcept {
+    step_log& log = j.log;
+    bool const any = log.operations() > 0;
+    if (any && j.plan != nullptr && log.operations() != j.plan->operations()) {
+      ++seen_->departures;
+      j.by_plan = false;
+    }
+    ++seen_->steps;
+    if (any && j.by_plan) ++seen_->steps_by_schedule;
+    j.trust = any && j.by_plan ? j.trust + 1 : 0;
+    if (!log.complete()) ++seen_->steps_not_logged;
+    j.others_before = std::exchange(j.others, 0);
+    std::shared_ptr<planning> made;
+    known_step* const k = any && log.complete() ? j.known.enter(log.fingerprint(), log.operations()) : nullptr;
+    if (k != nullptr) {
+      if (known_step* const before = j.known.find(j.fingerprint)) before->followed_by = k->fingerprint;
+      ++k->seen;
+      k->last_seen = log.step();
+      for (std::uint32_t i = 0; i < log.operations(); ++i) k->average(i, log.times()[i], options_->smoothing);
+      if (wants_plan(j, *k)) made = planning_of(j, *k);
+    }
+    j.fingerprint = k != nullptr ? k->fingerprint : 0;
+    j.before_number = j.step_number;
+    j.step_number = j.next_number;
+    j.evicted = 0;
+    j.misses = 0;
+    log.begin_step();
+    return made;
+  }
+
+  void start(std::shared_ptr<planning> const& plans) const noexcept {
+    if (options_->in_background) {
+      try {
+        std::thread([plans] { plans->run(); }).detach();
+        return;
+      } catch (std::system_error const&) {
+        // No thread to be had.
+      } catch (std::bad_alloc const&) {
+      }
+    }
+    plans->run();
+  }
+
+  /// Takes in plans that are done: each job takes its own up when its next step begins.
+  void adopt() noexcept {
+    if (being_made_ == nullptr || !being_made_->done()) return;
+    std::shared_ptr<planning> const done = std::exchange(being_made_, nullptr);
+    planned_steps const& made = done->made();
+    if (!made.meets_target) ++seen_->plans_failed;
+    for (std::size_t i = 0; i < made.plans.size(); ++i) {
+      planning::part const& of = done->of()[i];
+      pager_job& j = *(*jobs_)[of.job];
+      known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
+      if (k == nullptr) continue;
+      ++seen_->plans_made;
+      k->plan = made.plans[i];
+    }
+  }
+
+  /// Of what came next, the last time, or of what comes most often: a wrong one is left soon. Null where none is known.
+  [[nodiscard]] std::shared_ptr<step_plan const> next_plan(pager_job& j) const noexcept {
+    known_step const* const last = j.known.find(j.fingerprint);
+    known_step const* next = last != nullptr ? j.known.find(last->followed_by) : nullptr;
+    if (next == nullptr || next->plan == nullptr) next = j.known.most_seen();
+    return next != nullptr ? next->plan : nullptr;
+  }
+
+ private:
+  static constexpr double limit_changed = 0.02;  ///< by that share, it is worth other plans
+
+  [[nodiscard]] static bool differ(double a, double b, double share) noexcept { return std::abs(a - b) > share * b; }
+
+  [[nodiscard]] static time sum_of(std::vector<time> const& times) noexcept {
+    time sum{};
+    for (time const t : times) sum += std::max(t, time::zero());
+    return sum;
+  }
+
+  [[nodiscard]] bool wants_plan(pager_job const& j, known_step& k) const noexcept {
+    if (!options_->schedules || options_->limit == no_limit || being_made_ != nullptr) return false;
+    if (k.plan == nullptr) return k.seen >= 2 || j.log.step() == 2;
+    if (k.planned_among != gone_) return true;
+    if (differ(static_cast<double>(options_->limit), static_cast<double>(k.planned_for), limit_changed)) {
+      k.overdraft = 0;
+      return true;
+    }
+    if (k.seen < k.plan_again_at) return false;
+    // A plan's first step finds what the step before has left.
+    if (j.trust >= 2 && j.plan == k.plan && (j.evicted > 0 || j.misses > 0)) {
+      bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
+      k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
+      return true;
+    }
+    return k.planned_with > time::zero() && differ(static_cast<double>(sum_of(k.times).count()),
+                                                   static_cast<double>(k.planned_with.count()), options_->drift);
+  }
+
+  /// What schedules may use: less what is not the pages', what is ahead, and what has turned out to be missing.
+  [[nodiscard]] bytes target(bytes overdraft) const noexcept {
+    double const seconds = static_cast<double>(options_->ahead.count()) / 1e9;
+    bytes less = static_cast<bytes>(seconds * static_cast<double>(options_->channel.out.bytes_per_second)) + overdraft;
+    bytes others = 0;
+    for (auto const& j : *jobs_) {
+      if (j->open) others = std::max({others, j->others, j->others_before});
+    }
+    less += others;
+    return options_->limit > less ? options_->limit - less : 0;
+  }
+
+  /// Of this step, and of what the other jobs do.
+  [[nodiscard]] std::shared_ptr<planning> planning_of(pager_job& j, known_step& k) noexcept {
+    try {
+      k.program = std::make_shared<step_program const>(j.log.program(options_->granule));
+      std::vector<planning::part> of;
+      std::vector<step_program> programs;
+      bytes overdraft = 0;
+      for (auto& other : *jobs_) {
+        known_step* const its = other.get() == &j ? &k : other->known.last_seen();
+        bool const fits = its == &k || (its != nullptr && its->times.size() > 1 && k.times.size() > 1);
+        if (!other->open || !fits) continue;
+        overdraft += its->overdraft;
+        of.push_back({other->index, other->life, its->fingerprint});
+        programs.push_back(*its->program);
+        programs.back().program.operations = its->filled_times(options_->unmeasured);
+        its->planned_for = options_->limit;
+        its->planned_among = gone_;
+        its->planned_with = sum_of(its->times);
+        its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
+      }
+      return being_made_ =
+                 std::make_shared<planning>(std::move(of), std::move(programs), options_->channel, target(overdraft));
+    } catch (std::bad_alloc const&) {
+      return nullptr;
+    }
+  }
+
+  jobs* jobs_;
+  pager_options const* options_;
+  pager_stats* seen_;
+  std::shared_ptr<planning> being_made_;
+  std::uint64_t gone_ = 0;  ///< jobs
+};
+
+}  // namespace gmlake::swap

@@ -1,0 +1,163 @@
+#include <doctest/doctest.h>
+
+#include "gmlake/adapter/torch_text.hpp"
+#include "tests/adapter/torch_rig.hpp"
+
+using namespace gmlake;
+using namespace gmlake::test;
+
+namespace {
+
+constexpr stream s{5};
+
+[[nodiscard]] torch_rig_options swapping(bytes capacity = 1_GiB) {
+  return {.capacity = capacity, .lag = 0, .swaps = true};
+}
+[[nodiscard]] address swappable(torch_rig& r, bytes n, std::uint32_t group = 0) {
+  return must(r.device().allocate(n, s, placement::movable, swap::tag{group}));
+}
+
+}  // namespace
+
+TEST_CASE("without a swapper, blocks can't be made to leave") {
+  torch_rig r;
+  CHECK(r.device().swapper() == nullptr);
+  CHECK_THROWS_AS((void)r.device().make_swapper(), std::logic_error);
+  CHECK(stats_text(r.device()).find("swap_") == std::string::npos);
+}
+
+TEST_CASE("a swappable block leaves, comes back and is freed through the device") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  CHECK(&r.device().make_swapper() == &swapper);
+  address const at = swappable(r, 64_MiB);
+  CHECK(swapper.figures().swaps.swappable == 64_MiB);
+  must(swapper.swap_out(at, s));
+  must(swapper.swap_in(at, s));
+  must(swapper.swap_out(at, s));
+  CHECK(swapper.pause({}, true).moved == 64_MiB);
+  CHECK(swapper.figures().swaps.absent == 64_MiB);
+  r.give(at);
+  CHECK(swapper.figures().swaps.swappable == 0);
+  CHECK(swapper.figures().swaps.on_host == 0);
+  r.sound();
+  r.destroy();
+}
+
+TEST_CASE("what is not swappable goes by the pool, and can't leave") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  address const plain = r.take(64_MiB, s);
+  address const small = swappable(r, 1_MiB);
+  for (address const at : {plain, small}) {
+    result<void> const done = swapper.swap_out(at, s);
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == errc::unknown_pointer);
+    must(swapper.pin(at, s));  // it never leaves
+    r.give(at);
+  }
+  CHECK(swapper.figures().swaps.swappable == 0);
+}
+
+TEST_CASE("a paused group's memory is the device's") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  std::vector<address> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(swappable(r, 100_MiB, 1));
+  address const other = swappable(r, 50_MiB, 2);
+  bytes const before = r.gpu.created();
+  swap::pause_outcome const out = swapper.pause(swap::tag{1}, true);
+  CHECK(out.moved == 400_MiB);
+  CHECK(out.stayed == 0);
+  CHECK(before - r.gpu.created() >= 390_MiB);
+  CHECK(swapper.resume(swap::tag{1}).moved == 400_MiB);
+  for (address const at : blocks) r.give(at);
+  r.give(other);
+}
+
+TEST_CASE("a paged program keeps to its limit, and gets it back") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  address const before = swappable(r, 100_MiB);
+  REQUIRE(swapper.start(300_MiB));
+  CHECK(swapper.paging());
+  std::vector<address> blocks;
+  for (int i = 0; i < 6; ++i) {
+    blocks.push_back(r.take(80_MiB, s));  // any request is swappable now
+    must(swapper.access({.at = blocks.back(), .reads = false, .writes = true}, s));
+    (void)swapper.end_operation();
+    CHECK(r.device().limit().held() <= 300_MiB);
+  }
+  CHECK(swapper.figures().swaps.absent >= 280_MiB);
+  for (address const at : blocks) {
+    must(swapper.access({.at = at, .reads = true, .writes = false}, s));
+    swapper.took(swapper.end_operation(), swap::time(1000));
+    CHECK(r.device().limit().held() <= 300_MiB);
+  }
+  CHECK(swapper.figures().pages.misses >= 3);
+  swap::pause_outcome const back = swapper.stop(1_GiB);
+  CHECK(back.stayed == 0);
+  CHECK_FALSE(swapper.paging());
+  CHECK(swapper.figures().swaps.absent == 0);
+  std::string const text = stats_text(r.device());
+  CHECK(text.find("\npage_evictions ") != std::string::npos);
+  CHECK(text.find("\nswap_departures ") != std::string::npos);
+  for (address const at : blocks) r.give(at);
+  r.give(before);
+  address const after = r.take(80_MiB, s);
+  CHECK_FALSE(swapper.swap_out(after, s));
+  r.give(after);
+  r.destroy();
+}
+
+TEST_CASE("what running operations use does not fit: an error, and nothing is lost") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(200_MiB));
+  address const a = r.take(80_MiB, s);
+  (void)swapper.end_operation();
+  address const b = r.take(80_MiB, s);
+  must(swapper.access({.at = a, .reads = true, .writes = false}, s));
+  result<address> const third = r.device().allocate(80_MiB, s);
+  REQUIRE_FALSE(third);
+  CHECK(third.error().code == errc::out_of_memory);
+  (void)swapper.end_operation();
+  address const c = r.take(80_MiB, s);
+  (void)swapper.end_operation();
+  for (address const at : {a, b, c}) r.give(at);
+  r.sound();
+}
+
+TEST_CASE("steps that repeat are followed by schedule") {
+  torch_rig r(swapping(2_GiB));
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(400_MiB));
+  for (int step = 0; step < 60 && swapper.figures().pages.steps_by_schedule < 4; ++step) {
+    swapper.begin_step();
+    std::vector<address> saved;
+    auto const run = [&](address reads, address writes) {
+      for (address const at : {reads, writes}) {
+        if (at != address{}) must(swapper.access({.at = at, .reads = at == reads, .writes = at == writes}, s));
+      }
+      swapper.took(swapper.end_operation(), std::chrono::milliseconds(5));
+    };
+    for (int i = 0; i < 10; ++i) {
+      saved.push_back(r.take(60_MiB, s));
+      run(i > 0 ? saved[saved.size() - 2] : address{}, saved.back());
+    }
+    for (; !saved.empty(); saved.pop_back()) {
+      run(saved.back(), {});
+      r.give(saved.back());
+    }
+    CHECK(r.device().limit().held() <= 400_MiB);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for the thread that plans
+  }
+  torch_swap_figures const f = swapper.figures();
+  CHECK(f.pages.plans_made >= 1);
+  CHECK(f.pages.steps_by_schedule >= 4);
+  CHECK(f.pages.planned_in > 0);
+  REQUIRE(f.expected);
+  CHECK(f.expected->peak <= 400_MiB);
+  (void)swapper.stop(2_GiB);
+  r.destroy();
+}

@@ -1,0 +1,455 @@
+/// A program keeps to a limit below its peak, on demand and by schedule, with every byte right.
+
+#include "gmlake/swap/pager.hpp"
+
+#include "gmlake/swap/least_recent.hpp"
+#include "gmlake/swap/load.hpp"
+#include "tests/swap/paged_program.hpp"
+#include "tests/swap/programs.hpp"
+#include "tests/swap/swap_rig.hpp"
+
+using namespace gmlake;
+using namespace gmlake::test;
+using swap::pager_options;
+using swap::residency;
+
+namespace {
+
+constexpr bytes mib = 1_MiB;
+constexpr stream work = swap_rig::work;
+using pager = swap::pager<swap_rig::pool_type>;
+
+/// With sizes in whole chunks, at a peak of about so many.
+[[nodiscard]] swap::program in_chunks(swap::program p, double chunks) {
+  p = swap::programs::scaled_to(std::move(p), 10e6, chunks * 1e6);
+  for (swap::variable& v : p.variables) v.size = (v.size + 500'000) / 1'000'000 * mib;
+  std::erase_if(p.variables, [](swap::variable const& v) { return v.size == 0; });
+  return p;
+}
+
+[[nodiscard]] swap::program small_cnn(std::uint32_t seed, double chunks = 60) {
+  return in_chunks(swap::programs::cnn(seed, {.stages = 2, .blocks = 2, .layers = 4}), chunks);
+}
+
+[[nodiscard]] pager_options options(bytes limit) {
+  return {.limit = limit, .ahead = {}, .granule = 64_KiB, .look_every = {}};
+}
+
+struct pager_rig : swap_rig {
+  explicit pager_rig(pager_options const& o, bytes device_size = 256_MiB)
+      : swap_rig({.device = device_size, .host = 512_MiB}) {
+    queues->at_a_look = [] { return std::size_t{1}; };
+    memory = std::make_unique<pager>(*pool, o);
+  }
+  /// Written by the operation that this thread runs.
+  [[nodiscard]] address take(bytes n, std::uint64_t value, swap::tag group = {}) {
+    address const at = must(memory->allocate(n, work, group));
+    must(memory->access(at, work, false, true));
+    stamp(at, n, value);
+    return at;
+  }
+  [[nodiscard]] bytes reserved() { return device.device().created_bytes(); }
+  std::unique_ptr<pager> memory;
+};
+
+}  // namespace
+
+TEST_CASE("a request that finds no memory sends away what was used least recently") {
+  pager_rig r(options(4 * mib));
+  address const a = r.take(2 * mib, 1);
+  (void)r.memory->end_operation();
+  address const b = r.take(2 * mib, 2);
+  (void)r.memory->end_operation();
+  must(r.memory->access(a, work, true, false));
+  (void)r.memory->end_operation();
+  address const c = r.take(2 * mib, 3);
+  CHECK(r.state(a) == residency::mapped);
+  CHECK(r.state(b) == residency::absent);
+  (void)r.memory->end_operation();
+  must(r.memory->access(b, work, true, false));
+  CHECK(stamped(b, 2 * mib, 2));
+  CHECK(r.state(a) == residency::absent);
+  swap::pager_stats const s = r.memory->stats();
+  CHECK(s.evictions == 2);
+  CHECK(s.misses == 1);
+  CHECK(s.host_waits >= 2);
+  for (address x : {a, b, c}) must(r.memory->deallocate(x));
+}
+
+TEST_CASE("what a running operation uses stays, and too little memory for one is an error that loses nothing") {
+  pager_rig r(options(4 * mib));
+  address const a = r.take(2 * mib, 1);
+  address const b = r.take(2 * mib, 2);
+  result<address> const none = r.memory->allocate(mib, work);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == errc::out_of_memory);
+  CHECK(none.error().account.limit == 4 * mib);
+  (void)r.memory->end_operation();
+  must(r.memory->access(a, work, true, false));
+  address const c = must(r.memory->allocate(2 * mib, work));
+  CHECK(r.state(a) == residency::mapped);
+  CHECK(r.memory->access(b, work, true, false).error().code == errc::out_of_memory);
+  CHECK(r.state(b) == residency::absent);
+  (void)r.memory->end_operation();
+  must(r.memory->deallocate(c));
+  must(r.memory->access(b, work, true, false));
+  CHECK(stamped(b, 2 * mib, 2));
+  must(r.memory->access(address{77}, work, true, true));
+}
+
+TEST_CASE("on demand, programs keep to a limit") {
+  for (double const share : {0.9, 0.7, 0.5}) {
+    CAPTURE(share);
+    swap::program const p = small_cnn(1);
+    bytes const peak = swap::peak_of(swap::loads_of(p));
+    bytes const limit = static_cast<bytes>(share * static_cast<double>(peak)) / mib * mib;
+    pager_options o = options(limit);
+    o.schedules = false;
+    pager_rig r(o);
+    paged_program<pager> run(*r.memory, p);
+    run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
+    for (int k = 0; k < 4; ++k) run.step();
+    CHECK(r.memory->stats().evictions > 0);
+    CHECK(r.memory->stats().plans_made == 0);
+  }
+}
+
+TEST_CASE("from the third step on, a program follows a schedule and misses nothing") {
+  for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+    for (double const share : {0.9, 0.75, 0.6}) {
+      CAPTURE(seed);
+      CAPTURE(share);
+      swap::program const p = small_cnn(seed);
+      bytes const peak = swap::peak_of(swap::loads_of(p));
+      bytes const limit = static_cast<bytes>(share * static_cast<double>(peak)) / mib * mib;
+      pager_rig r(options(limit));
+      paged_program<pager> run(*r.memory, p);
+      run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
+      run.step();
+      run.step();
+      CHECK_FALSE(r.memory->expected());
+      run.step();
+      REQUIRE(r.memory->expected());
+      CHECK(r.memory->expected()->moves > 0);
+      CHECK(r.memory->stats().plans_made == 1);
+      run.step();
+      swap::pager_stats const before = r.memory->stats();
+      for (int k = 0; k < 3; ++k) run.step();
+      swap::pager_stats const s = r.memory->stats();
+      CHECK(s.planned_out > before.planned_out);
+      CHECK(s.misses == before.misses);
+      CHECK(s.departures == 0);
+      CHECK(s.steps_by_schedule == before.steps_by_schedule + 3);
+    }
+  }
+}
+
+TEST_CASE("weights, their states and what is frozen leave by schedule too, over the step's end") {
+  for (bool const frozen : {false, true}) {
+    CAPTURE(frozen);
+    swap::programs::transformer_shape const shape{
+        .layers = 3, .weight = 100e6, .activation = 50e6, .frozen = frozen, .step_ns = 10e6};
+    swap::program const p = in_chunks(swap::programs::transformer(5, shape), 80);
+    bytes const peak = swap::peak_of(swap::loads_of(p));
+    bytes const limit = peak * 6 / 10 / mib * mib;
+    pager_rig r(options(limit));
+    paged_program<pager> run(*r.memory, p);
+    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
+      if (p.variables[v].has_copy) must(r.memory->keep_copy(run.at(v)));
+    }
+    run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
+    for (int k = 0; k < 5; ++k) run.step();
+    swap::pager_stats const before = r.memory->stats();
+    bytes const copied = r.pool->swaps().copied_out;
+    for (int k = 0; k < 3; ++k) run.step();
+    swap::pager_stats const s = r.memory->stats();
+    CHECK(s.planned_out > before.planned_out);
+    CHECK(s.misses == before.misses);
+    CHECK(s.steps_by_schedule == before.steps_by_schedule + 3);
+    if (frozen) CHECK(r.pool->swaps().copied_out - copied < (s.planned_out - before.planned_out) * mib);
+  }
+}
+
+TEST_CASE("a step that does something else goes on demand, and nothing is wrong") {
+  swap::program const p = small_cnn(2);
+  bytes const limit = swap::peak_of(swap::loads_of(p)) * 6 / 10 / mib * mib;
+  pager_rig r(options(limit));
+  paged_program<pager> run(*r.memory, p);
+  run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
+  for (int k = 0; k < 4; ++k) run.step();
+  CHECK(r.memory->stats().departures == 0);
+
+  auto const half = static_cast<std::uint32_t>(p.operations.size() / 2);
+  run.step(half);  // ends early
+  run.step();
+  CHECK(r.memory->stats().departures == 1);
+  CHECK(r.memory->stats().steps_by_schedule >= 1);
+  for (auto const& change : {+[](swap::program& q) { q.variables[q.variables.size() / 2].size += mib; },
+                             +[](swap::program& q) { q.operations.push_back(q.operations.back()); },
+                             +[](swap::program& q) { q.variables[3].accesses.pop_back(); }}) {
+    swap::program const old = run.program();
+    std::uint64_t const before = r.memory->stats().departures;
+    change(run.program());
+    run.step();
+    run.step();
+    CHECK(r.memory->stats().departures > before);
+    run.step();
+    std::uint64_t const whole = r.memory->stats().steps_by_schedule;
+    run.step();  // it has come twice, and is followed
+    run.step();
+    CHECK(r.memory->stats().steps_by_schedule >= whole + 1);
+    run.program() = old;
+    run.step();
+    run.step();
+  }
+}
+
+TEST_CASE("programs in turn keep their plans side by side") {
+  swap::program const a = small_cnn(2), b = small_cnn(3, 50);
+  bytes const limit = swap::peak_of(swap::loads_of(a)) * 65 / 100 / mib * mib;
+  pager_rig r(options(limit));
+  paged_program<pager> one(*r.memory, a), other(*r.memory, b);
+  for (int k = 0; k < 4; ++k) {
+    one.step();
+    other.step();
+  }
+  swap::pager_stats const before = r.memory->stats();
+  for (int k = 0; k < 3; ++k) {
+    one.step();
+    other.step();
+  }
+  swap::pager_stats const s = r.memory->stats();
+  CHECK(s.plans_made == before.plans_made);
+  CHECK(s.departures == before.departures);
+  CHECK(s.steps_by_schedule == before.steps_by_schedule + 6);
+  CHECK(s.misses == before.misses);
+  // One of them twice: the other's plan is left at its beginning for the right one.
+  one.step();
+  one.step();
+  CHECK(r.memory->stats().misses == before.misses);
+}
+
+TEST_CASE("a step is planned again when its operations take another time") {
+  swap::program const p = small_cnn(2);
+  bytes const limit = swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib;
+  pager_rig r(options(limit));
+  paged_program<pager> run(*r.memory, p);
+  for (int k = 0; k < 5; ++k) run.step();
+  CHECK(r.memory->stats().plans_made == 1);
+  swap::time const before = r.memory->expected()->step;
+  for (int k = 0; k < 20; ++k) run.step(~0u, 2);
+  CHECK(r.memory->stats().plans_made > 1);
+  CHECK(r.memory->stats().plans_made < 6);
+  CHECK(r.memory->expected()->step > before * 3 / 2);
+}
+
+TEST_CASE("a limit may be lowered and raised") {
+  swap::program const p = small_cnn(2);
+  bytes const peak = swap::peak_of(swap::loads_of(p));
+  pager_rig r(options(peak));
+  paged_program<pager> run(*r.memory, p);
+  bytes limit = peak;
+  run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
+  for (int k = 0; k < 3; ++k) run.step();
+  CHECK(r.memory->stats().evictions == 0);
+  for (std::uint64_t const percent : {70, 50, 90, 100}) {
+    CAPTURE(percent);
+    limit = peak * percent / 100 / mib * mib;
+    CHECK(r.memory->set_limit(limit));
+    CHECK(r.reserved() <= limit);
+    for (int k = 0; k < 4; ++k) run.step();
+    std::uint64_t const misses = r.memory->stats().misses;
+    run.step();
+    CHECK(r.memory->stats().misses == misses);
+    REQUIRE(r.memory->expected());
+    CHECK(r.memory->expected()->target == limit);
+    CHECK((r.memory->expected()->moves == 0) == (percent == 100));
+  }
+}
+
+TEST_CASE("stopping brings all back, or says how much not") {
+  pager_rig r(options(4 * mib));
+  std::vector<address> all;
+  for (std::uint64_t k = 0; k < 4; ++k) {
+    all.push_back(r.take(2 * mib, k));
+    (void)r.memory->end_operation();
+  }
+  swap::pause_outcome const part = r.memory->stop();
+  CHECK(part.moved == 4 * mib);
+  CHECK(part.stayed == 4 * mib);
+  CHECK(part.why.code == errc::out_of_memory);
+  CHECK_FALSE(r.memory->allocate(mib, work));
+  CHECK(r.memory->set_limit(8 * mib));
+  CHECK(r.memory->stop().stayed == 0);
+  for (std::uint64_t k = 0; k < 4; ++k) CHECK(stamped(all[k], 2 * mib, k));
+  r.memory->go_on();
+  CHECK(r.memory->set_limit(6 * mib));
+  CHECK(r.reserved() <= 6 * mib);
+  for (std::uint64_t k = 0; k < 4; ++k) {
+    must(r.memory->access(all[k], work, true, false));
+    CHECK(stamped(all[k], 2 * mib, k));
+    (void)r.memory->end_operation();
+    must(r.memory->deallocate(all[k]));
+  }
+}
+
+TEST_CASE("pinned blocks stay, groups pause and resume, frozen ones may be written after all") {
+  pager_rig r(options(4 * mib));
+  address const a = r.take(2 * mib, 1, swap::tag{1});
+  address const b = r.take(mib, 2);
+  (void)r.memory->end_operation();
+  must(r.memory->pin(b, work));
+  must(r.memory->keep_copy(a));
+  address const c = must(r.memory->allocate(3 * mib, work));
+  CHECK(r.state(b) == residency::mapped);
+  CHECK(r.state(a) == residency::absent);
+  CHECK_FALSE(r.memory->allocate(mib, work));
+  must(r.memory->deallocate(c));
+  (void)r.memory->end_operation();
+  must(r.memory->access(a, work, true, true));
+  stamp(a, 2 * mib, 3);
+  (void)r.memory->end_operation();
+  CHECK(r.memory->pause(swap::tag{1}).moved == 2 * mib);
+  must(r.memory->access(a, work, true, false));
+  CHECK(stamped(a, 2 * mib, 3));
+  (void)r.memory->end_operation();
+  CHECK(r.memory->pause(swap::tag{1}).moved == 2 * mib);
+  CHECK(r.memory->resume(swap::tag{1}).moved == 2 * mib);
+  CHECK(stamped(a, 2 * mib, 3));
+  must(r.memory->unpin(b));
+  for (address x : {a, b}) must(r.memory->deallocate(x));
+}
+
+TEST_CASE(
+    "jobs are planned side by side: their sum keeps to the limit, and one that joins or leaves changes the plans") {
+  std::vector<swap::program> const programs{small_cnn(1, 40), small_cnn(2, 60), small_cnn(3, 30)};
+  bytes sum = 0;
+  for (swap::program const& p : programs) sum += swap::peak_of(swap::loads_of(p));
+  bytes const limit = sum * 55 / 100 / mib * mib;
+  pager_rig r(options(limit));
+  std::vector<swap::job_id> const jobs{swap::job_id{}, r.memory->add_job(), r.memory->add_job(1)};
+  std::vector<std::unique_ptr<paged_program<pager>>> run(programs.size());
+  std::vector<swap::time> clock(programs.size());
+  auto const join = [&](std::size_t k) {
+    run[k] = std::make_unique<paged_program<pager>>(*r.memory, programs[k], work, jobs[k]);
+    run[k]->after_each = [&] { REQUIRE(r.reserved() <= limit); };
+  };
+  // Each takes its turn when its time has come.
+  auto const go = [&](swap::time until) {
+    for (;;) {
+      std::size_t next = programs.size();
+      for (std::size_t k = 0; k < programs.size(); ++k) {
+        if (run[k] != nullptr && (next == programs.size() || clock[k] < clock[next])) next = k;
+      }
+      if (clock[next] >= until) return;
+      clock[next] += run[next]->advance() * (next == 1 ? 3 : 2);  // steps of two lengths
+    }
+  };
+  join(0);
+  join(1);
+  go(swap::time(400'000'000));
+  REQUIRE(r.memory->expected(jobs[0]));
+  REQUIRE(r.memory->expected(jobs[1]));
+  swap::pager_stats const two = r.memory->stats();
+  go(swap::time(600'000'000));
+  swap::pager_stats const settled = r.memory->stats();
+  CHECK(settled.planned_out > two.planned_out);
+  CHECK(settled.misses == two.misses);
+  CHECK(settled.steps_by_schedule == two.steps_by_schedule + (settled.steps - two.steps));
+
+  clock[2] = clock[0];
+  join(2);
+  go(swap::time(1'000'000'000));
+  REQUIRE(r.memory->expected(jobs[2]));
+  swap::pager_stats const three = r.memory->stats();
+  CHECK(three.plans_made >= two.plans_made + 3);
+  CHECK(three.planned_out > settled.planned_out);
+  go(swap::time(1'200'000'000));
+  CHECK(r.memory->stats().misses == three.misses);
+  run[2].reset();
+  r.memory->end_job(jobs[2]);
+  go(swap::time(1'600'000'000));
+  CHECK(r.memory->stats().plans_made > three.plans_made);
+  CHECK(r.memory->stats().steps_by_schedule > three.steps_by_schedule);
+}
+
+TEST_CASE("states born in the first step and gradients left over from one to the next are known again in the third") {
+  // Layers of a weight and an activation; gradients are freed when the next step has begun, as zero_grad does.
+  constexpr std::size_t layers = 8;
+  pager_options o = options(34 * mib);
+  pager_rig r(o);
+  std::vector<address> weights, states, gradients(layers), activations(layers);
+  std::vector<std::uint64_t> values(layers, 1);
+  for (std::size_t l = 0; l < layers; ++l) {
+    weights.push_back(r.take(mib, 1));
+    (void)r.memory->end_operation();
+  }
+  auto const end = [&] { r.memory->took(r.memory->end_operation(), 500'000); };
+  auto const use = [&](address at, bytes n, std::uint64_t value, bool writes = false) {
+    must(r.memory->access(at, work, true, writes));
+    REQUIRE(stamped(at, n, value));
+  };
+  for (std::uint64_t step = 1; step <= 6; ++step) {
+    r.memory->begin_step();
+    for (address& g : gradients) {
+      if (g != address{}) must(r.memory->deallocate(std::exchange(g, address{})));
+    }
+    if (step == 1) must(r.memory->deallocate(r.take(3 * mib, 9)));  // looks for the fastest algorithm
+    for (std::size_t l = 0; l < layers; ++l) {
+      use(weights[l], mib, values[l]);
+      activations[l] = r.take(3 * mib, 100 * step + l);
+      end();
+    }
+    for (std::size_t l = layers; l-- > 0;) {
+      use(weights[l], mib, values[l]);
+      use(activations[l], 3 * mib, 100 * step + l);
+      gradients[l] = r.take(mib, 1000 * step + l);
+      end();
+      must(r.memory->deallocate(activations[l]));
+    }
+    for (std::size_t l = 0; l < layers; ++l) {
+      use(gradients[l], mib, 1000 * step + l);
+      use(weights[l], mib, values[l], true);
+      stamp(weights[l], mib, values[l] = step + 1);
+      if (step == 1) states.push_back(r.take(2 * mib, 1));
+      else use(states[l], 2 * mib, step - 1, true);
+      stamp(states[l], 2 * mib, step);
+      end();
+    }
+    CHECK(r.reserved() <= o.limit);
+    swap::pager_stats const s = r.memory->stats();
+    CAPTURE(step);
+    CHECK(s.departures == 0);
+    if (step >= 3) {
+      REQUIRE(r.memory->expected());
+      CHECK(r.memory->expected()->moves > 0);
+      CHECK(s.planned_out > 0);
+    }
+  }
+  r.memory->begin_step();
+  CHECK(r.memory->stats().steps_by_schedule == 4);
+  CHECK(r.memory->stats().plans_made == 1);
+}
+
+TEST_CASE("a step with more events than are to be logged goes on demand") {
+  pager_options o = options(5 * mib);
+  o.most_events = 10;
+  pager_rig r(o);
+  address const a = r.take(2 * mib, 1);
+  (void)r.memory->end_operation();
+  address const b = r.take(2 * mib, 2);
+  (void)r.memory->end_operation();
+  for (int step = 0; step < 5; ++step) {
+    r.memory->begin_step();
+    for (int i = 0; i < 8; ++i) {
+      must(r.memory->access(a, work, true, false));
+      must(r.memory->access(b, work, true, false));
+      address const c = i % 4 == 3 ? address{} : must(r.memory->allocate(1_KiB, work));
+      (void)r.memory->end_operation();
+      if (c != address{}) must(r.memory->deallocate(c));
+    }
+  }
+  r.memory->begin_step();
+  CHECK(r.memory->stats().steps_not_logged == 5);
+  CHECK(r.memory->stats().plans_made == 0);
+}

@@ -1,0 +1,165 @@
+"""What PyTorch's operators announce before they are launched, on CPU tensors: no GPU, and no library of gmlake's. A list
+stands in for the pager."""
+
+import pathlib
+import sys
+
+import pytest
+
+try:
+    import torch
+except Exception as error:  # whatever a PyTorch without its libraries raises
+    pytest.skip(f"PyTorch can't be imported: {error}", allow_module_level=True)
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "examples/pytorch"))
+
+import gmlake  # noqa: E402
+from gmlake.operators import storage  # noqa: E402
+from gmlake.paging import PagingMode, Steps  # noqa: E402
+
+
+class Told:
+    """A pager: what each operator uses, in the order in which it is told, by the names that tensors were given."""
+
+    def __init__(self, **tensors):
+        self.names = {storage(tensor): name for name, tensor in tensors.items()}
+        self.kept = list(tensors.values())
+        self.operations, self.running, self.refuses = [], [], False
+
+    def access(self, uses):
+        for pointer, (reads, writes) in uses.items():
+            name = self.names.setdefault(pointer, f"new{len(self.names)}")
+            self.running.append(name + ":" + "r" * reads + "w" * writes)
+        if self.refuses:
+            raise MemoryError("nothing can leave")
+
+    def operation(self):
+        self.operations.append(" ".join(self.running))
+        self.running = []
+        return len(self.operations) - 1
+
+
+class Clock:
+    def __init__(self):
+        self.began, self.told = 0, []
+
+    def begin(self, arguments, keywords):
+        self.began += 1
+        return self.began
+
+    def end(self, began):
+        return began
+
+    def of(self, ran, number):
+        if ran is not None:
+            self.told.append((ran, number))
+
+
+def paging(told, clock=None):
+    return PagingMode(told, clock or Clock(), counts=lambda tensor: True)
+
+
+def test_what_an_operator_uses_is_announced_before_it_runs_and_what_it_makes_after():
+    a, b = torch.rand(4), torch.rand(4)
+    told = Told(a=a, b=b)
+    with paging(told):
+        c = a + b
+        c.add_(b)
+    assert told.operations == ["a:r b:r new2:w", "new2:rw b:r"]
+    assert told.running == []
+
+
+def test_an_operator_that_is_refused_does_not_run_and_ends():
+    a = torch.ones(4)
+    told = Told(a=a)
+    told.refuses = True
+    with paging(told), pytest.raises(MemoryError):
+        a.add_(1)
+    assert torch.equal(a, torch.ones(4))
+    assert told.operations == ["a:rw"]
+
+
+def test_an_operator_that_fails_ends():
+    a, b = torch.rand(4), torch.rand(5)
+    told = Told(a=a, b=b)
+    with paging(told), pytest.raises(RuntimeError):
+        a + b
+    assert told.operations == ["a:r b:r"]
+
+
+def test_views_use_nothing_and_copies_do():
+    a = torch.rand(4, 4)
+    told = Told(a=a)
+    with paging(told):
+        view = a.t()[1:].detach()
+        view.reshape(-1)
+    assert told.operations == ["a:r new1:w", "new1:r"]  # the copy is looked at once more, as another form
+
+
+def test_backward_passes_are_announced_too():
+    x = torch.rand(8, 8)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 1, bias=False))
+    told = Told(x=x, first=model[0].weight, last=model[2].weight)
+    with paging(told):
+        loss = model(x).sum()
+        forward = len(told.operations)
+        loss.backward()
+    backward = " ".join(told.operations[forward:])
+    assert "x:r" in backward and "last:r" in backward
+    assert all(name in " ".join(told.operations[:forward]) for name in ("x:r", "first:r", "last:r"))
+
+
+def test_only_tensors_that_count_are_announced():
+    a, b = torch.rand(4), torch.rand(4, dtype=torch.float64)
+    told = Told(a=a, b=b)
+    with PagingMode(told, Clock(), counts=lambda tensor: tensor.dtype == torch.float64):
+        a + 1
+        b + 1
+    assert told.operations == ["b:r new2:w"]
+
+
+def test_operators_are_timed_while_they_are_to_be():
+    a = torch.rand(4)
+    told, clock = Told(a=a), Clock()
+    with paging(told, clock) as mode:
+        a + 1
+        mode.timed = False
+        a + 2
+        mode.timed = True
+        a + 3
+    assert clock.told == [(1, 0), (2, 2)]
+
+
+def test_steps_begin_behind_updates_until_the_program_marks_them():
+    begun, timed = [], []
+    steps = Steps(lambda: begun.append(len(begun)), timed.append)
+    steps.updated()
+    steps.updated()
+    assert len(begun) == 2
+    steps.marked()
+    steps.updated()
+    assert len(begun) == 3
+    for _ in range(40):
+        steps.marked()
+    assert timed[:3] == [True] * 3
+    assert timed[3:] == [(count % Steps.TIMED_EVERY == 0) for count in range(4, 44)]
+
+
+def test_where_gmlake_is_switched_off_nothing_can_be_moved():
+    with gmlake.swappable("weights"):
+        tensor = torch.rand(4)
+    for call in (
+        lambda: gmlake.swap_out(tensor),
+        lambda: gmlake.swap_in(tensor),
+        lambda: gmlake.prefetch(tensor),
+        lambda: gmlake.pause(device=0),
+        lambda: gmlake.resume(device=0),
+        lambda: gmlake.pin_host("1GiB", device=0),
+        lambda: gmlake.swap("1GiB", device=0).__enter__(),
+    ):
+        with pytest.raises(gmlake.Error, match="not switched on"):
+            call()
+
+
+def test_a_limit_that_is_no_size_is_an_error():
+    with pytest.raises(gmlake.Error):
+        gmlake.swap("much", device=0).__enter__()

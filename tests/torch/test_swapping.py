@@ -1,0 +1,186 @@
+"""Tensors leave for host memory and come back at the same addresses, by hand, in groups, and by a pager."""
+
+import gc
+
+import gmlake
+import pytest
+import torch
+from fresh_process import run_gmlake
+from on_device import GiB, MiB, figure, filled, settle, wrong
+
+
+@pytest.fixture(autouse=True)
+def settled():
+    settle()
+    yield
+    settle()
+
+
+def free():
+    torch.cuda.synchronize()
+    return torch.cuda.mem_get_info()[0]
+
+
+def swappable(nbytes, byte, tag=None):
+    with gmlake.swappable(tag):
+        return filled(nbytes, byte)
+
+
+def test_a_tensor_leaves_and_comes_back_at_its_address():
+    tensor = swappable(64 * MiB, 7)
+    at, before = tensor.data_ptr(), figure("swap_departures")
+    gmlake.swap_out(tensor)
+    gmlake.swap_in(tensor)
+    torch.cuda.synchronize()
+    gmlake.swap_out(tensor)
+    gmlake.resume()
+    assert tensor.data_ptr() == at
+    assert wrong(tensor, 7).item() == 0
+    assert figure("swap_departures") + figure("swap_called_back") >= before + 2
+
+
+def test_what_was_queued_before_is_in_the_copy_and_what_is_queued_after_finds_it():
+    tensor = swappable(256 * MiB, 1)
+    for i in range(2, 30):
+        tensor.fill_(i)
+        gmlake.swap_out(tensor)
+        gmlake.swap_in(tensor)
+        assert wrong(tensor, i).item() == 0
+    assert wrong(tensor, 29).item() == 0
+
+
+def test_it_leaves_behind_the_work_of_other_streams_that_were_recorded():
+    side = torch.cuda.Stream()
+    tensor = swappable(64 * MiB, 1)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+        tensor.fill_(5)
+        tensor.record_stream(side)
+    gmlake.swap_out(tensor)
+    gmlake.swap_in(tensor)
+    assert wrong(tensor, 5).item() == 0
+
+
+def test_a_paused_groups_memory_is_the_devices():
+    tensors = [swappable(256 * MiB, i, "a") for i in range(8)]
+    other = swappable(64 * MiB, 99, "b")
+    addresses, before = [t.data_ptr() for t in tensors], free()
+    assert gmlake.pause("a") == 2 * GiB
+    assert free() - before >= 2 * GiB - 64 * MiB
+    assert wrong(other, 99).item() == 0
+    assert gmlake.resume("a") == 2 * GiB
+    assert [t.data_ptr() for t in tensors] == addresses
+    assert all(wrong(t, i).item() == 0 for i, t in enumerate(tensors))
+
+
+def test_contents_may_be_discarded():
+    tensor = swappable(512 * MiB, 3, "kv")
+    before, copied = free(), figure("swap_copied_out")
+    gmlake.pause("kv", keep=False)
+    assert free() - before >= 512 * MiB - 64 * MiB
+    gmlake.resume("kv")
+    tensor.fill_(4)
+    assert wrong(tensor, 4).item() == 0
+    assert figure("swap_copied_out") == copied
+
+
+def test_a_model_sleeps_and_wakes():
+    with gmlake.swappable("model"):
+        model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(8)]).cuda()
+    x = torch.randn(16, 2048, device="cuda")
+    expected = model(x).clone()
+    before = free()
+    gmlake.pause("model")
+    assert free() - before >= 100 * MiB
+    gmlake.resume("model")
+    assert torch.equal(model(x), expected)
+
+
+def test_absent_tensors_may_be_freed():
+    live = figure("live")
+    for _ in range(3):
+        tensors = [swappable(32 * MiB, i) for i in range(6)]
+        for tensor in tensors[::2]:
+            gmlake.swap_out(tensor)
+        del tensor, tensors
+        gc.collect()
+    torch.cuda.synchronize()
+    assert figure("live") == live
+
+
+def test_what_is_not_swappable_is_an_error_and_stays():
+    tensor = filled(64 * MiB, 1)
+    with pytest.raises(gmlake.Error):
+        gmlake.swap_out(tensor)
+    assert wrong(tensor, 1).item() == 0
+
+
+def test_a_tag_that_nobody_knows_is_an_error():
+    with pytest.raises(gmlake.Error, match="nothing was made swappable"):
+        gmlake.pause("nobody's")
+
+
+TRAIN = """
+import contextlib, torch
+from torch import nn
+torch.use_deterministic_algorithms(True)
+torch.backends.cuda.matmul.allow_tf32 = False
+
+def train(steps, within=None, lengths=(512,)):
+    torch.manual_seed(0)
+    width = 1024
+    layers = [nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)) for _ in range(12)]
+    model = nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    losses = []
+    with within or contextlib.nullcontext():
+        for i in range(steps):
+            x = torch.randn(32, lengths[i % len(lengths)], width, device="cuda")
+            loss = (model(x) - x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            losses.append(loss.item())
+            del x, loss
+    weights = sum(p.detach().double().sum().item() for p in model.parameters())
+    peak = torch.cuda.max_memory_reserved() if gmlake.enabled() == "full" else gmlake.stats(0)["reserved_peak"]
+    return {"losses": losses, "weights": weights, "peak": peak}
+"""
+FREELY = "hand_back(train(8, None, %s))"
+PAGED = """
+limit = int(%s)
+result = train(8, gmlake.swap(limit), %s)
+result["figures"] = gmlake.stats(0)
+hand_back(result)
+"""
+
+
+@pytest.mark.parametrize("lengths", ["(512,)", "(512, 384)", "(512, 200, 450, 333)"])
+@pytest.mark.skipif(gmlake.enabled() is None, reason="gmlake is off")
+def test_training_within_a_limit_computes_the_same_bits(lengths):
+    env = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    free_run = run_gmlake(TRAIN + FREELY % lengths, env=env).value
+    limit = int(0.65 * free_run["peak"])
+    paged = run_gmlake(TRAIN + PAGED % (limit, lengths), env=env).value
+    assert paged["losses"] == free_run["losses"]
+    assert paged["weights"] == free_run["weights"]
+    figures = paged["figures"]
+    assert figures["swap_departures"] > 0
+    if lengths == "(512,)":
+        assert figures["page_steps_by_schedule"] >= 3
+        assert figures["page_planned_in"] > 0
+
+
+def test_a_limit_below_one_operators_needs_is_out_of_memory():
+    script = (
+        TRAIN
+        + """
+try:
+    train(2, gmlake.swap("600MiB"))
+    hand_back("ran")
+except RuntimeError as error:
+    hand_back(str(error))
+"""
+    )
+    assert "memory" in run_gmlake(script).value
