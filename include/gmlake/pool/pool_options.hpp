@@ -35,7 +35,8 @@ struct request {
   stream on{};
   bytes alignment = 512;  ///< a power of two; at least 512 is always given
   placement where = placement::anywhere;
-  /// False: it fails rather than come to the last resorts, which may wait for all device work, and asks nobody for help.
+  /// False: it fails rather than come to the last resorts, which may wait for all device work, and asks nobody for
+  /// help.
   bool insist = true;
 };
 
