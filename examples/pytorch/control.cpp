@@ -120,7 +120,7 @@ GMLAKE_EXPORT char const* gmlake_retire_stream(int device, void* gone) {
 }
 GMLAKE_EXPORT int gmlake_placement(int p) {
   placement const before = torch_process::where();
-  if (p >= 0 && p <= static_cast<int>(placement::one_handle)) torch_process::where() = static_cast<placement>(p);
+  if (p >= 0 && p <= static_cast<int>(placement::movable)) torch_process::where() = static_cast<placement>(p);
   return static_cast<int>(before);
 }
 

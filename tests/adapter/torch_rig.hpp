@@ -203,6 +203,7 @@ class hooked_pool final : public torch_pool {
     return inner_->lines();
   }
   void note_update() noexcept override { inner_->note_update(); }
+  void set_planning(bool on) noexcept override { inner_->set_planning(on); }
   plan_stats planned() const noexcept override { return inner_->planned(); }
   std::vector<plan::plan> plans() const override { return inner_->plans(); }
   void reset_peaks() noexcept override { inner_->reset_peaks(); }

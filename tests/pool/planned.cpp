@@ -94,6 +94,28 @@ TEST_CASE("a plan that takes its time is taken up later") {
   }
 }
 
+TEST_CASE("a pool can be told not to plan for a while") {
+  for (bool marked : {true, false}) {
+    CAPTURE(marked);
+    training<planned_here> t({.marked = marked});
+    script const s = training_step({});
+    t.begin();
+    t.steps(4, s);
+    follows(t, s);
+    t.pool().set_planning(false);
+    sound(t);
+    auto const before = t.seen();
+    t.steps(8, s);
+    sound(t);
+    CHECK(t.seen().placed == before.placed);
+    CHECK(t.seen().made == before.made);
+    t.pool().set_planning(true);
+    CHECK(recovers(t, s, 6));
+    follows(t, s);
+    end(t);
+  }
+}
+
 TEST_CASE("a plan that is there while its step is under way waits for the next one") {
   for (bool marked : {true, false}) {
     for (int events = 0; events < 60; ++events) {

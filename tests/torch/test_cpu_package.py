@@ -49,6 +49,27 @@ const char* gmlake_save_plans(int device, const char* path) {
   return NULL;
 }
 int gmlake_placement(int p) { int before = where; where = p; return before; }
+const char* gmlake_swap_open(int device) { return device < 3 ? NULL : "gmlake: there is no such device"; }
+static long long group = -1;
+long long gmlake_swappable(long long g) { long long before = group; group = g; return before; }
+const char* gmlake_swap_out(void* block, void* s) { return "gmlake: not swappable"; }
+const char* gmlake_swap_in(void* block, void* s) { return NULL; }
+const char* gmlake_prefetch(void* block) { return NULL; }
+const char* gmlake_swap_pin(void* block, void* s) { return NULL; }
+const char* gmlake_pause(int device, long long g, int keep, unsigned long long* moved) {
+  *moved = 1000 * g + 10 * device + keep;
+  return NULL;
+}
+const char* gmlake_resume(int device, long long g, unsigned long long* moved) { *moved = 1000 * g + 10 * device; return NULL; }
+const char* gmlake_pin_host(int device, unsigned long long n) { sprintf(settings, "pin %d %llu", device, n); return NULL; }
+const char* gmlake_page_start(int device, unsigned long long n) { return NULL; }
+const char* gmlake_page_stop(int device, unsigned long long n) { return NULL; }
+const char* gmlake_page_access(int d, const char* b, const char* u, size_t n, void* s) { return NULL; }
+long long gmlake_page_operation(int device) { return 0; }
+void gmlake_page_took(int device, long long number, long long ns) {}
+void gmlake_page_step(int device) {}
+const char* gmlake_page_read_only(void* block) { return NULL; }
+const char* gmlake_page_operators(int announced, int timed) { return NULL; }
 const char* gmlake_record_start(void) { begun = 1; marks[0] = 0; return NULL; }
 const char* gmlake_record_mark(const char* l) { strcat(strcat(strcat(marks, "m,"), l), "\n"); return NULL; }
 const char* gmlake_note_access(void* block, int reads, int writes) { return NULL; }
@@ -117,7 +138,7 @@ sys.modules["torch.optim"], sys.modules["torch.optim.optimizer"] = types.ModuleT
 """
 
 
-def compiled(to, abi=3):
+def compiled(to, abi=4):
     source = to.with_suffix(".c")
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-DABI={abi}", str(source), "-o", str(to)], check=True)
@@ -241,7 +262,7 @@ def test_a_full_library_that_cannot_be_loaded_gives_way_to_the_plain_one_and_say
 def test_a_library_of_another_interface_is_refused(place):
     compiled(place.lib / "libgmlake_torch_full.so", abi=1)
     done = place.python("-c", "import gmlake; gmlake.enable(level='full')", expect=1)
-    assert "interface 1 and this package 3" in done.stderr
+    assert "interface 1 and this package 4" in done.stderr
 
 
 def test_without_a_library_the_error_names_the_place(place):
@@ -364,6 +385,47 @@ print(seen + [now()])
 """
     )
     assert place.says(program) == "[2, 1, 2, 0]"
+
+
+def test_swappable_tags_nest_and_end(place):
+    program = (
+        ENABLED
+        + """
+from gmlake import activation
+def now():
+    g = activation.in_use().number("gmlake_swappable", 0)
+    activation.in_use().number("gmlake_swappable", g)
+    return g
+seen = [now()]
+with gmlake.swappable("weights", device=0):
+    seen.append(now())
+    with gmlake.swappable(device=0):
+        seen.append(now())
+    with gmlake.swappable("weights", device=0):
+        seen.append(now())
+    seen.append(now())
+print(seen + [now()])
+"""
+    )
+    assert place.says(program) == "[-1, 1, 0, 1, 1, -1]"
+
+
+def test_groups_are_paused_and_resumed_by_their_tags(place):
+    program = (
+        ENABLED
+        + """
+with gmlake.swappable("a", device=0), gmlake.swappable("b", device=0):
+    pass
+print(gmlake.pause("b", device=1), gmlake.pause("a", keep=False, device=0), gmlake.resume("b", device=2), gmlake.pause(device=0))
+"""
+    )
+    assert place.says(program) == "2011 1000 2020 1"
+    assert "nothing was made swappable" in place.python("-c", ENABLED + "gmlake.pause('c', device=0)", expect=1).stderr
+
+
+def test_host_memory_is_pinned_by_size(place):
+    program = ENABLED + "from gmlake import activation\ngmlake.pin_host('1GiB', device=2)\n"
+    assert place.says(program + "print(activation.in_use().text('gmlake_settings'))") == f"pin 2 {1 << 30}"
 
 
 def test_marks_and_placements_do_nothing_without_gmlake(place):

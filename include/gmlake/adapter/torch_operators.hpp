@@ -9,9 +9,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -26,6 +28,7 @@ struct torch_operand {
   int device = 0;  ///< of the watched type
   bool reads = false;
   bool writes = false;
+  bool lingers = false;  ///< other streams may use it still when the operator has been launched, as collectives do
 };
 
 /// Who is told. Calls come from the operator's thread; what they throw is the operator's error.
@@ -57,22 +60,18 @@ class torch_operators {
     c10::DispatchKeySet const below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key);
     torch_operator_watcher* const w = watcher_.load(std::memory_order_acquire);
     form const& f = form_of(op);
-    if (w == nullptr || f.how == form::taken_apart) return op.redispatchBoxed(below, stack);
+    if (w == nullptr || f.how == form::taken_apart || below.has_any(comes_again)) {
+      return op.redispatchBoxed(below, stack);
+    }
     if (f.how == form::makes_view) {
       c10::impl::ExcludeDispatchKeyGuard const unseen(key);
       return op.redispatchBoxed(below, stack);
     }
     std::vector<torch_operand>& uses = taken();
-    bool wrapped = false;
     auto const arguments = torch::jit::last(*stack, f.writes.size());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      each_tensor(arguments[i], [&](at::Tensor const& t) {
-        wrapped = wrapped || t.key_set().has(c10::DispatchKey::Python);
-        note(uses, t, w->watched, true, f.writes[i]);
-      });
+      each_tensor(arguments[i], [&](at::Tensor const& t) { note(uses, t, w->watched, true, f.writes[i], f.lingers); });
     }
-    // A tensor that wraps others is unwrapped first, and their operators then come by here.
-    if (wrapped) return op.redispatchBoxed(below, stack);
     operation const one(*w, uses);
     {
       c10::impl::ExcludeDispatchKeyGuard const unseen(key);
@@ -85,13 +84,20 @@ class torch_operators {
         for (torch_operand const& u : uses) {
           if (u.begin == begin) return;
         }
-        note(results, t, w->watched, false, true);
+        note(results, t, w->watched, false, true, f.lingers);
       });
     }
     if (!results.empty()) w->made(results);
   }
 
  private:
+  /// Who of these is next runs others in the operator's place, or the same once more: on what a tensor wraps, and on
+  /// copies in another precision, which may have been kept from before. All that comes by here then.
+  static constexpr c10::DispatchKeySet comes_again =
+      c10::autocast_dispatch_keyset | c10::functorch_transforms_ks |
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                           c10::DispatchKey::Functionalize, c10::DispatchKey::BatchedNestedTensor});
+
   /// What an operator's schema tells.
   struct form {
     enum kind : std::uint8_t {
@@ -102,6 +108,7 @@ class torch_operators {
     kind how = runs;
     std::vector<bool> writes;  ///< by argument
     std::size_t returns = 0;
+    bool lingers = false;  ///< see `torch_operand`
   };
 
   /// Begins and ends.
@@ -137,9 +144,12 @@ class torch_operators {
     for (c10::Argument const& r : schema.returns()) {
       aliases = aliases && r.alias_info() != nullptr && !r.alias_info()->isWrite();
     }
-    // Some of those made of others have kernels of their own for some devices.
+    std::string const space = op.operator_name().getNamespace().value_or("");
+    f.lingers = space == "c10d" || space == "symm_mem" || space.starts_with("_c10d_functional");
+    // Some of those made of others have kernels of their own for some devices; and what an extension registers for no
+    // device in particular may launch kernels itself.
     bool const composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-                           !op.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+                           !op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) && (space == "aten" || space == "prim");
     f.how = composite ? form::taken_apart : aliases ? form::makes_view : form::runs;
     return f;
   }
@@ -147,23 +157,40 @@ class torch_operators {
   template <class F>
   static void each_tensor(c10::IValue const& v, F&& f) {
     if (v.isTensor()) {
-      if (at::Tensor const& t = v.toTensor(); t.defined()) f(t);
+      if (at::Tensor const& t = v.toTensor(); t.defined()) each_part(t, f);
     } else if (v.isTensorList()) {
       for (at::Tensor const& t : v.toTensorVector()) {
-        if (t.defined()) f(t);
+        if (t.defined()) each_part(t, f);
       }
     } else if (v.isList()) {
       for (c10::IValue const& one : v.toListRef()) each_tensor(one, f);
     }
   }
 
-  /// Null for tensors that have no memory of that kind, or not in one piece.
+  /// Calls f for the tensors whose memory is a tensor's: the parts of one that is sparse, or else itself.
+  template <class F>
+  static void each_part(at::Tensor const& t, F&& f) {
+    c10::Layout const layout = t.layout();
+    if (layout != c10::kSparse && !at::sparse_csr::is_sparse_compressed(layout)) return f(t);
+    c10::impl::ExcludeDispatchKeyGuard const unseen(key);
+    if (layout == c10::kSparse) {
+      f(t._indices());
+      f(t._values());
+      return;
+    }
+    bool const by_row = layout == c10::kSparseCsr || layout == c10::kSparseBsr;
+    f(by_row ? t.crow_indices() : t.ccol_indices());
+    f(by_row ? t.col_indices() : t.row_indices());
+    f(t.values());
+  }
+
+  /// Null for tensors that have no memory of that kind.
   [[nodiscard]] static void const* storage_of(at::Tensor const& t, c10::DeviceType kind) {
     if (t.device().type() != kind || !t.has_storage()) return nullptr;
     return t.unsafeGetTensorImpl()->unsafe_storage().data();
   }
-  static void note(std::vector<torch_operand>& all, at::Tensor const& t, c10::DeviceType kind, bool reads,
-                   bool writes) {
+  static void note(std::vector<torch_operand>& all, at::Tensor const& t, c10::DeviceType kind, bool reads, bool writes,
+                   bool lingers) {
     void const* const begin = storage_of(t, kind);
     if (begin == nullptr) return;
     for (torch_operand& u : all) {
@@ -172,7 +199,7 @@ class torch_operators {
       u.writes = u.writes || writes;
       return;
     }
-    all.push_back({begin, t.device().index(), reads, writes});
+    all.push_back({begin, t.device().index(), reads, writes, lingers});
   }
 
   /// Empty ones, whose memory is used again by this thread's next operator.

@@ -67,6 +67,8 @@ class torch_pool {
   virtual bool look_at(address at, std::function<void(block const&, stream)> const& f) const = 0;
   /// An optimizer has updated its parameters: see `basic_pool::note_update`.
   virtual void note_update() noexcept = 0;
+  /// See `basic_pool::set_planning`. No effect where the pool doesn't plan.
+  virtual void set_planning(bool on) noexcept = 0;
   /// What plans have done; all 0 where the pool doesn't plan.
   [[nodiscard]] virtual plan_stats planned() const noexcept = 0;
   /// The plans that it knows. Throws `std::bad_alloc`.
@@ -187,6 +189,9 @@ class torch_pool_of final : public torch_pool {
   }
   void note_update() noexcept override {
     if constexpr (Config::planning::enabled) pool_.note_update();
+  }
+  void set_planning(bool on) noexcept override {
+    if constexpr (Config::planning::enabled) pool_.set_planning(on);
   }
   plan_stats planned() const noexcept override {
     if constexpr (Config::planning::enabled) return pool_.plans_seen();

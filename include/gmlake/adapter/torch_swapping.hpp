@@ -55,6 +55,7 @@ class torch_movable {
     return a;
   }
   void set_limit(bytes n) noexcept { limit_->set(n); }
+  void set_planning(bool on) noexcept { pool_->set_planning(on); }
 
  private:
   torch_pool* pool_;
@@ -121,6 +122,7 @@ class torch_swapping final : public torch_swapper {
   result<void> pin_ahead(bytes n) noexcept override { return swap::pin_ahead(*host_, n); }
 
   bool start(bytes limit) noexcept override {
+    main_.set_planning(false);  // what is planned for is a program whose blocks stay
     pager_->go_on();
     paging_.store(true, std::memory_order_release);
     return pager_->set_limit(limit);
@@ -128,7 +130,9 @@ class torch_swapping final : public torch_swapper {
   swap::pause_outcome stop(bytes limit) noexcept override {
     paging_.store(false, std::memory_order_release);
     (void)pager_->set_limit(limit);
-    return pager_->stop();
+    swap::pause_outcome const back = pager_->stop();
+    main_.set_planning(true);
+    return back;
   }
   bool paging() const noexcept override { return paging_.load(std::memory_order_acquire); }
   result<void> access(torch_use const& use, stream on) noexcept override {

@@ -196,6 +196,14 @@ class basic_pool {
     std::scoped_lock const lock(mutex_);
     return stats_of(engine_.state());
   }
+  /// Whether it plans from now on. False gives up the plan that is followed, and learns nothing, until it is true
+  /// again.
+  void set_planning(bool on) noexcept
+    requires(Config::planning::enabled)
+  {
+    std::scoped_lock const lock(mutex_);
+    engine_.set_planning(on);
+  }
   /// A step of the program, which may repeat, begins with the next request. Steps are found without that too, but less
   /// surely; once told, the pool relies on it.
   void mark_step() noexcept

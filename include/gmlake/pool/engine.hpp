@@ -256,6 +256,14 @@ class engine {
             .limit = p_.options.limit};
   }
 
+  /// Whether it plans from now on; false gives up the plan that is followed.
+  void set_planning(bool on) noexcept
+    requires(Config::planning::enabled)
+  {
+    if (!on) leave_plan();
+    plan_.set_learning(on);
+  }
+
   /// What follows plans; only where the configuration plans.
   [[nodiscard]] auto& plan() noexcept { return plan_; }
   [[nodiscard]] auto const& plan() const noexcept { return plan_; }

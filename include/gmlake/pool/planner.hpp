@@ -142,6 +142,14 @@ class planner : public known_plans<Config> {
     else begins_ = now_->served().cursor() != 0 || misses_ != 0;  // else it begins here anyway
   }
 
+  /// False: requests are neither learnt from nor planned, as from a program that is about to do something else.
+  /// Precondition for that: none is followed. True: it begins to learn anew.
+  void set_learning(bool on) noexcept {
+    if (on && !learns_) learner_.restart(p_->space.home().reserved());
+    learns_ = on;
+    recent_.clear();
+  }
+
   /// See the learner's.
   void expect_updates() noexcept { learner_.expect_updates(); }
   void note_update() noexcept { learner_.note_update(); }
@@ -442,7 +450,7 @@ class planner : public known_plans<Config> {
   }
 
   [[nodiscard]] address learn(request const& r, stream_index user, bytes n) noexcept {
-    if (p_->options.pinned) return {};
+    if (p_->options.pinned || !learns_) return {};
     recent_.push(n, user - 1);
     std::optional<plan::plan> step;
     asked_ = true;
@@ -543,6 +551,7 @@ class planner : public known_plans<Config> {
   }
 
   bool following_ = false;
+  bool learns_ = true;
   bool begins_ = false;              ///< a step does, with the next request: it was marked
   track const* previous_ = nullptr;  ///< followed in the step before
   bool placeless_ = false;           ///< the last request that was not placed is the track's, which has no place for it
