@@ -200,7 +200,7 @@ def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[Non
             for batch in batches:
                 train(batch)
 
-    What is allocated inside, from 4 MiB on, leaves for the host while it isn't needed, and so does what was made inside
+    What is allocated inside, from 16 MiB on, leaves for the host while it isn't needed, and so does what was made inside
     `swappable` before. In the first two steps what was used longest ago leaves when memory is short; from the third on,
     by a schedule learned from these. A step ends with the optimizer's update, or where `step()` says so. `frozen`:
     tensors or modules that nobody writes, so that they are copied once only.

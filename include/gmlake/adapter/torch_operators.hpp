@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -144,7 +144,7 @@ class torch_operators {
     for (c10::Argument const& r : schema.returns()) {
       aliases = aliases && r.alias_info() != nullptr && !r.alias_info()->isWrite();
     }
-    std::string const space = op.operator_name().getNamespace().value_or("");
+    std::string_view const space = op.operator_name().getNamespace().value_or(std::string_view{});
     f.lingers = space == "c10d" || space == "symm_mem" || space.starts_with("_c10d_functional");
     // Some of those made of others have kernels of their own for some devices; and what an extension registers for no
     // device in particular may launch kernels itself.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <concepts>
 #include <memory>
 #include <optional>
@@ -88,12 +87,8 @@ class torch_swapping final : public torch_swapper {
         pool_(main_, *host_, std::move(moving.streams), std::move(moving.copies), std::move(below),
               {.in_place = in_place, .smallest = smallest}) {
     swap::pager_options options{.smallest = smallest_paged, .in_background = true};
-    if (auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies)) {
-      options.channel = *measured;
-      swap::time const mapping = mapping_time(*measured);
-      options.channel.out.latency += mapping;
-      options.channel.in.latency += mapping;
-    }
+    auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies);
+    if (measured) options.channel = *measured;
     // These streams end with this call, and the pool is not to ask them for anything any more.
     for (stream const s : {measuring.copies.stream_in(), measuring.copies.stream_out()}) (void)main_.retire_stream(s);
     pager_.emplace(pool_, options);
@@ -157,25 +152,6 @@ class torch_swapping final : public torch_swapper {
  private:
   using pool_type = swap::swapping_pool<torch_movable, Host, Streams, Copies>;
 
-  /// What a block's move costs beside its copy: the driver's calls, which take longer on a device that is busy.
-  [[nodiscard]] swap::time mapping_time(swap::channel const& c) noexcept {
-    constexpr bytes size = 32_MiB;
-    constexpr int rounds = 3;
-    result<address> const at = pool_.allocate(size, stream{});
-    if (!at) return {};
-    using clock = std::chrono::steady_clock;
-    auto best = clock::duration::max();
-    for (int i = 0; i < rounds; ++i) {
-      auto const began = clock::now();
-      bool const moved =
-          pool_.swap_out(*at, stream{}) && pool_.settle() && pool_.swap_in(*at, stream{}) && pool_.settle();
-      if (moved) best = std::min(best, clock::now() - began);
-    }
-    (void)pool_.deallocate(*at);
-    swap::time const copies = c.out.time_of(size) + c.in.time_of(size);
-    auto const whole = std::chrono::duration_cast<swap::time>(best);
-    return best == clock::duration::max() || whole < copies ? swap::time{} : whole - copies;
-  }
   /// What is not swappable stays where it is anyway.
   [[nodiscard]] static result<void> swappable_only(result<void> done) noexcept {
     return !done && done.error().code == errc::unknown_pointer ? result<void>{} : done;
