@@ -36,4 +36,9 @@ GMLAKE_EXPORT char const* gmlake_page_operators(int announced, int timed) {
   });
 }
 
+/// Operators on tensors that wrap others are told of by the mode of Python's dispatch that this thread is in.
+GMLAKE_EXPORT char const* gmlake_page_wrapped() {
+  return gmlake::torch_c::attempt([] { gmlake::torch_operators::watch_wrapped(); });
+}
+
 }  // extern "C"

@@ -99,16 +99,18 @@ GMLAKE_EXPORT char const* gmlake_page_stop(int device, unsigned long long limit)
     if (torch_swapper* const s = swapper_on(device)) tell(s->stop(limit), nullptr, "brought back");
   });
 }
-/// `uses`: of n blocks: 1 read, 2 written, 3 both.
+/// `uses`: of n blocks: 1 read, 2 written, 3 both; 4 besides: used still when the operation has ended.
 GMLAKE_EXPORT char const* gmlake_page_access(int device, unsigned long long const* blocks, unsigned char const* uses,
                                              std::size_t n, void* on) {
   torch_swapper* const s = swapper_on(device);
   if (s == nullptr) return nullptr;
   return attempt([&] {
     for (std::size_t i = 0; i < n; ++i) {
-      torch_use const use{
-          .at = static_cast<address>(blocks[i]), .reads = (uses[i] & 1) != 0, .writes = (uses[i] & 2) != 0};
-      check(s->access(use, to_stream(on)));
+      torch_use const use{.at = static_cast<address>(blocks[i]),
+                          .reads = (uses[i] & 1) != 0,
+                          .writes = (uses[i] & 2) != 0,
+                          .lingers = (uses[i] & 4) != 0};
+      check(torch_process::get().device(device).use(*s, use, to_stream(on)));
     }
   });
 }

@@ -128,6 +128,57 @@ TEST_CASE("what running operations use does not fit: an error, and nothing is lo
   r.sound();
 }
 
+TEST_CASE("who is asked for help where memory is out may free blocks") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(200_MiB));
+  std::vector<address> spare = {r.take(80_MiB, s)};
+  (void)swapper.end_operation();
+  must(swapper.pin(spare.front(), s));
+  r.device().on_out_of_memory([&](memory_account const&) {
+    CHECK_FALSE(torch_swapper::busy());
+    for (address const at : spare) r.give(at);
+    return !std::exchange(spare, {}).empty();
+  });
+  address const a = r.take(80_MiB, s);
+  address const b = r.take(80_MiB, s);
+  CHECK(spare.empty());
+  CHECK_FALSE(r.device().allocate(80_MiB, s));
+  (void)swapper.end_operation();
+  for (address const at : {a, b}) r.give(at);
+  r.sound();
+}
+
+TEST_CASE("what is captured, or used beyond its operation, stays for good") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(400_MiB));
+  auto const used = [&](address at, bool lingers) {
+    must(r.device().use(swapper, {.at = at, .reads = true, .writes = false, .lingers = lingers}, s));
+    (void)swapper.end_operation();
+  };
+  std::vector<address> blocks;
+  for (int i = 0; i < 3; ++i) {
+    blocks.push_back(r.take(80_MiB, s));
+    used(blocks.back(), i == 1);
+  }
+  r.gpu.set_captured(s, true);
+  REQUIRE(r.device().begin({1, 1}, only({s})));
+  used(blocks[2], false);
+  address const captured = r.take(1_MiB, s);
+  REQUIRE(r.device().end({1, 1}));
+  r.gpu.set_captured(s, false);
+  for (int i = 0; i < 3; ++i) {
+    bool const leaves = swapper.swap_out(blocks[static_cast<std::size_t>(i)], s).has_value();
+    CHECK(leaves == (i == 0));
+  }
+  CHECK(swapper.stop(1_GiB).stayed == 0);
+  for (address const at : blocks) r.give(at);
+  r.give(captured);
+  REQUIRE(r.device().release({1, 1}));
+  r.sound();
+}
+
 TEST_CASE("steps that repeat are followed by schedule") {
   torch_rig r(swapping(2_GiB));
   torch_swapper& swapper = r.device().make_swapper();

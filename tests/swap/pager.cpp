@@ -252,7 +252,7 @@ TEST_CASE("a limit may be lowered and raised") {
   run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
   for (int k = 0; k < 3; ++k) run.step();
   CHECK(r.memory->stats().evictions == 0);
-  for (std::uint64_t const percent : {70, 50, 90, 100}) {
+  for (std::uint64_t const percent : {70U, 50U, 90U, 100U}) {
     CAPTURE(percent);
     limit = peak * percent / 100 / mib * mib;
     CHECK(r.memory->set_limit(limit));

@@ -176,6 +176,25 @@ TEST_CASE("read-only blocks are copied once, however often they leave") {
   CHECK(r.holds(b, 2 * mib, 6));
 }
 
+TEST_CASE("a block that was written while it arrived, and is read only from then on, is copied anew") {
+  swap_rig r;
+  address const b = r.take(mib);
+  r.fill(b, mib, 12);
+  must(r.pool->swap_out(b, work));
+  must(r.pool->settle());
+  must(r.pool->swap_in(b, work));
+  CHECK(r.state(b) == residency::arriving);
+  r.fill(b, mib, 13);
+  must(r.pool->set_read_only(b, true));
+  for (int i = 0; i < 2; ++i) {
+    must(r.pool->swap_out(b, work));
+    must(r.pool->settle());
+    CHECK(r.pool->swaps().copied_out == 2 * mib);
+    must(r.pool->swap_in(b, work));
+    CHECK(r.holds(b, mib, 13));
+  }
+}
+
 TEST_CASE("a paused group gives its memory back to the device, and resumes with its contents") {
   swap_rig r;
   tag const weights{1}, cache{2};
@@ -257,6 +276,23 @@ TEST_CASE("a copy that can't be queued leaves a block where it was") {
   r.queues->copy_fails = nullptr;
   must(r.pool->swap_in(b, work));
   CHECK(r.holds(b, 2 * mib, 21));
+}
+
+TEST_CASE("no copy to the device begins whose end could not be told") {
+  swap_rig r;
+  address const b = r.take(2 * mib);
+  r.fill(b, 2 * mib, 22);
+  must(r.pool->swap_out(b, work));
+  must(r.pool->settle());
+  r.queues->record_fails = [] { return true; };
+  CHECK_FALSE(r.pool->swap_in(b, work));
+  CHECK_FALSE(r.pool->try_prefetch(b));
+  CHECK(r.queues->queued(copy_queues::in) == 0);
+  CHECK(r.state(b) == residency::absent);
+  CHECK(r.device.beneath(b, 1).empty());
+  r.queues->record_fails = nullptr;
+  must(r.pool->swap_in(b, work));
+  CHECK(r.holds(b, 2 * mib, 22));
 }
 
 TEST_CASE("memory that can't be unmapped is tried again") {

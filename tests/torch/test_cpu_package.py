@@ -70,6 +70,7 @@ void gmlake_page_took(int device, long long number, long long ns) {}
 void gmlake_page_step(int device) {}
 const char* gmlake_page_read_only(void* block) { return NULL; }
 const char* gmlake_page_operators(int announced, int timed) { return NULL; }
+const char* gmlake_page_wrapped(void) { return NULL; }
 const char* gmlake_record_start(void) { begun = 1; marks[0] = 0; return NULL; }
 const char* gmlake_record_mark(const char* l) { strcat(strcat(strcat(marks, "m,"), l), "\n"); return NULL; }
 const char* gmlake_note_access(void* block, int reads, int writes) { return NULL; }

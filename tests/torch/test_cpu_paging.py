@@ -25,10 +25,13 @@ class Told:
         self.kept = list(tensors.values())
         self.operations, self.running, self.refuses = [], [], False
 
-    def access(self, uses):
+    def keep(self, uses):
+        self.access(uses, "!")
+
+    def access(self, uses, how=""):
         for pointer, (reads, writes) in uses.items():
             name = self.names.setdefault(pointer, f"new{len(self.names)}")
-            self.running.append(name + ":" + "r" * reads + "w" * writes)
+            self.running.append(name + ":" + "r" * reads + "w" * writes + how)
         if self.refuses:
             raise MemoryError("nothing can leave")
 
@@ -95,6 +98,27 @@ def test_views_use_nothing_and_copies_do():
     assert told.operations == ["a:r new1:w", "new1:r"]  # the copy is looked at once more, as another form
 
 
+def test_what_would_be_a_view_elsewhere_is_announced_where_operators_come_whole():
+    a = torch.rand(4, 4)
+    told = Told(a=a)
+    with torch.inference_mode(), paging(told):
+        a.t().reshape(-1)
+        a.t()
+    assert told.operations == ["a:r new1:w"]
+
+
+def test_what_other_streams_use_when_an_operator_has_ended_is_kept():
+    library = torch.library.Library("symm_mem", "FRAGMENT")
+    library.define("gmlake_test(Tensor a) -> Tensor")
+    library.impl("gmlake_test", torch.clone, "CompositeExplicitAutograd")
+    a = torch.rand(4)
+    told = Told(a=a)
+    with paging(told):
+        torch.ops.symm_mem.gmlake_test(a)
+        a + 1
+    assert told.operations == ["a:r! new1:w!", "a:r new2:w"]
+
+
 def test_backward_passes_are_announced_too():
     x = torch.rand(8, 8)
     model = torch.nn.Sequential(torch.nn.Linear(8, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 1, bias=False))
@@ -158,6 +182,13 @@ def test_where_gmlake_is_switched_off_nothing_can_be_moved():
     ):
         with pytest.raises(gmlake.Error, match="not switched on"):
             call()
+
+
+def test_a_second_swap_inside_the_first_is_an_error(monkeypatch):
+    monkeypatch.setattr(gmlake.activation, "in_use", lambda: None)
+    monkeypatch.setattr(gmlake.swapping, "_paged", [0])
+    with pytest.raises(gmlake.Error, match="already, for device 0"), gmlake.swapping.paged(0, 1, ()):
+        pass
 
 
 def test_a_limit_that_is_no_size_is_an_error():

@@ -206,12 +206,12 @@ def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[Non
     tensors or modules that nobody writes, so that they are copied once only.
 
     Operators are announced as PyTorch dispatches them, which costs the host tens of microseconds each. Kernels that are
-    launched by other means (compiled functions, CUDA graphs) may only use memory that is not swappable. Raises `Error`
-    if switched off, and at the end where what has left can't come back for want of memory.
+    launched by other means (compiled functions, extensions that go past PyTorch's dispatcher) may only use memory that is
+    not swappable, and so may other threads than this one and its backward passes. What a CUDA graph captures inside
+    stays, and so does what collectives use. Raises `Error` if switched off, inside another `swap`, and at the end where
+    what has left can't come back for want of memory.
     """
-    one = _ordinal(device)
-    before = int(stats(one).get("limit", 0))
-    with swapping.paged(one, _bytes(limit), before, tuple(frozen) if isinstance(frozen, (list, tuple)) else (frozen,)):
+    with swapping.paged(_ordinal(device), _bytes(limit), frozen if isinstance(frozen, (list, tuple)) else (frozen,)):
         yield
 
 

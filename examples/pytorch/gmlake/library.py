@@ -64,6 +64,7 @@ _OF_THE_FULL_ONE = {
     "gmlake_install": (_STATUS, []),
     "gmlake_torch_version": (_TEXT, []),
     "gmlake_page_operators": (_STATUS, [ctypes.c_int, ctypes.c_int]),
+    "gmlake_page_wrapped": (_STATUS, []),
 }
 
 

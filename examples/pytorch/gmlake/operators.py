@@ -156,10 +156,20 @@ def touched(
 
 @functools.cache
 def makes_view(function: Any) -> bool:
-    """Whether an operator returns nothing but its arguments' memory, unchanged."""
+    """Whether an operator returns nothing but its arguments' memory, unchanged. Not those made of others, which come whole
+    in inference mode: they copy where a view won't do."""
     schema = getattr(function, "_schema", None)
     returns = () if schema is None else schema.returns
-    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    views = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    return views and not torch._C._dispatch_has_kernel_for_dispatch_key(function.name(), composite)
+
+
+@functools.cache
+def lingers(function: Any) -> bool:
+    """Whether other streams may use an operator's memory still when it has been launched, as collectives do."""
+    space = str(function).partition(".")[0]
+    return space in ("c10d", "symm_mem") or space.startswith("_c10d_functional")
 
 
 def _note(found: Uses, pointer: int, reads: bool, writes: bool) -> None:
@@ -330,14 +340,22 @@ def device_of(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> torch.dev
 
 def storages(of: Any) -> Iterator[int]:
     """Where the memory of tensors and of modules' parameters and buffers begins."""
+    for tensor in tensors_in(of):
+        pointer = storage(tensor)
+        if pointer is not None:
+            yield pointer
+
+
+def tensors_in(of: Any) -> Iterator[torch.Tensor]:
+    """Tensors, and modules' parameters and buffers, however deep."""
     if isinstance(of, torch.nn.Module):
-        for tensor in (*of.parameters(), *of.buffers()):
-            yield from storages(tensor)
+        yield from of.parameters()
+        yield from of.buffers()
+    elif isinstance(of, (list, tuple)):
+        for one in of:
+            yield from tensors_in(one)
     else:
-        for tensor in _tensors(of):
-            pointer = storage(tensor)
-            if pointer is not None:
-                yield pointer
+        yield from _tensors(of)
 
 
 def wrap_others(kinds: list[type]) -> bool:

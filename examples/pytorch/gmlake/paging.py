@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .library import Library
-from .operators import CudaClock, Uses, device_of, is_plain, made, makes_view, on_cuda, uses, wrap_others
+from .operators import CudaClock, Uses, device_of, is_plain, lingers, made, makes_view, on_cuda, uses, wrap_others
 
 
 class Pager(Protocol):
@@ -20,6 +20,9 @@ class Pager(Protocol):
 
     def access(self, uses: Uses) -> None:
         """The running operator is to use these. Raises where they can't be brought in."""
+
+    def keep(self, uses: Uses) -> None:
+        """The same, and they are used still when it has ended: they stay for good."""
 
     def operation(self) -> int:
         """It has been launched. Returns its number, negative where it isn't counted."""
@@ -32,8 +35,14 @@ class DevicePager:
         self._library, self._device = library, device
 
     def access(self, uses: Uses) -> None:
+        self._announce(uses, 0)
+
+    def keep(self, uses: Uses) -> None:
+        self._announce(uses, 4)
+
+    def _announce(self, uses: Uses, how: int) -> None:
         blocks = struct.pack(f"{len(uses)}Q", *uses)
-        flags = bytes(reads | writes << 1 for reads, writes in uses.values())
+        flags = bytes(reads | writes << 1 | how for reads, writes in uses.values())
         stream = torch._C._cuda_getCurrentRawStream(self._device)
         self._library.do("gmlake_page_access", self._device, blocks, flags, len(uses), stream)
 
@@ -66,16 +75,17 @@ class PagingMode(TorchDispatchMode):
         if used is None:
             return func(*args, **keywords)
         found, given = used
+        announce = self._pager.keep if lingers(func) else self._pager.access
         number, ran = -1, None
         try:
             if found:
-                self._pager.access(found)
+                announce(found)
             began = self._clock.begin(args, keywords) if self.timed else None
             result = func(*args, **keywords)
             ran = self._clock.end(began)
             written = made(result, given, self._counts)
             if written:
-                self._pager.access(written)
+                announce(written)
         finally:
             # What was announced is in use until then, whatever went wrong.
             if found or device_of(args, keywords) is not None:
@@ -113,21 +123,26 @@ class Steps:
 @contextlib.contextmanager
 def announced(library: Library, device: int) -> Iterator[Callable[[bool], object]]:
     """This thread's operators are announced inside, and those of its backward passes. What it gives says whether they are
-    timed from then on. The full library sees them itself; beside the plain one, PyTorch's Python dispatch shows them."""
-    if library.level == "full":
-        library.do("gmlake_page_operators", 1, 1)
-        try:
-            yield lambda timed: library.do("gmlake_page_operators", 1, int(timed))
-        finally:
-            library.do("gmlake_page_operators", 0, 0)
-        return
+    timed from then on. The full library sees them itself, but for those on tensors that wrap others; beside the plain
+    one, PyTorch's Python dispatch shows them all."""
     pager = DevicePager(library, device)
     clock = CudaClock(pager.took)
     mode = PagingMode(pager, clock)
+    full = library.level == "full"
 
     def time(timed: bool) -> None:
         mode.timed = timed
+        if full:
+            library.do("gmlake_page_operators", 1, int(timed))
 
-    with mode:
-        yield time
-    clock.tell(wait=True)
+    if full:
+        with mode:
+            library.do("gmlake_page_wrapped")
+        library.do("gmlake_page_operators", 1, 1)
+    try:
+        with contextlib.nullcontext() if full else mode:
+            yield time
+    finally:
+        if full:
+            library.do("gmlake_page_operators", 0, 0)
+        clock.tell(wait=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from . import activation
+from .figures import parse_stats
 from .library import Error, Library
 
 _groups: dict[Hashable, int] = {None: 0}  # tags by number
 _stepping: list[Callable[[], None]] = []  # told of the steps that the program marks
+_paged: list[int] = []  # the device that is
 
 
 @contextlib.contextmanager
@@ -34,12 +36,13 @@ def move(what: str, tensors: tuple[Any, ...]) -> None:
     """Calls a function of the library for each memory that tensors or modules lie in."""
     import torch
 
-    from .operators import storages
+    from .operators import storage, tensors_in
 
     library = activation.in_use()
-    streams = () if what == "gmlake_prefetch" else (torch.cuda.current_stream().cuda_stream,)
-    for pointer in dict.fromkeys(pointer for one in tensors for pointer in storages(one)):
-        library.do(what, pointer, *streams)
+    for pointer, device in {storage(tensor): tensor.device for tensor in tensors_in(tensors)}.items():
+        if pointer is not None:
+            streams = () if what == "gmlake_prefetch" else (torch.cuda.current_stream(device).cuda_stream,)
+            library.do(what, pointer, *streams)
 
 
 def pause(device: int, tag: Hashable, keep: bool) -> int:
@@ -69,9 +72,11 @@ def step_begins() -> None:
 
 
 @contextlib.contextmanager
-def paged(device: int, limit: int, limit_after: int, frozen: tuple[Any, ...]) -> Iterator[None]:
+def paged(device: int, limit: int, frozen: Sequence[Any]) -> Iterator[None]:
     """See `gmlake.swap`."""
     library = activation.in_use()
+    if _paged:
+        raise Error(f"gmlake: swap() is on already, for device {_paged[0]}")
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -79,8 +84,11 @@ def paged(device: int, limit: int, limit_after: int, frozen: tuple[Any, ...]) ->
     from .paging import Steps, announced
 
     torch.cuda.init()
-    library.do("gmlake_page_start", device, limit)
+    library.do("gmlake_swap_open", device)
+    limit_after = parse_stats(library.text("gmlake_stats", device) or "")["limit"]
+    _paged.append(device)
     try:
+        library.do("gmlake_page_start", device, limit)
         for one in frozen:
             for pointer in storages(one):
                 library.do("gmlake_page_read_only", pointer)
@@ -94,4 +102,5 @@ def paged(device: int, limit: int, limit_after: int, frozen: tuple[Any, ...]) ->
                 _stepping.remove(steps.marked)
                 hook.remove()
     finally:
+        _paged.remove(device)
         library.do("gmlake_page_stop", device, limit_after)

@@ -114,6 +114,16 @@ class torch_device {
     return *owned_swapper_;
   }
 
+  /// This thread's operation, about to be launched on `on`, uses a block: see `torch_swapper::access`. What is captured
+  /// is used again by the graph, without a word: it is brought in for good. Errors: the swapper's. Throws what the
+  /// runtime's `captured` throws.
+  [[nodiscard]] result<void> use(torch_swapper& by, torch_use const& what, stream on) const {
+    if (what.lingers || (paused() && runtime_.captured(on))) {
+      if (result<void> done = by.pin(what.at, on); !done) return done;
+    }
+    return by.access(what, on);
+  }
+
   // ---- private pools
 
   /// Creates the pool or adds a use to it; a new one by `maker`, if there is one. Throws what makers throw.
@@ -369,10 +379,13 @@ class torch_device {
   }
 
   [[nodiscard, gnu::cold]] result<address> allocate_swappable(torch_swapper& swapper, request const& r,
-                                                              swap::tag group) noexcept {
+                                                              swap::tag group) {
     bool const leaves = r.where == placement::movable || (r.where == placement::anywhere && swapper.paging());
     if (!leaves) return allocate_main(r);
-    result<address> const block = swapper.allocate(r.size, r.on, group);
+    result<address> block = swapper.allocate(r.size, r.on, group);
+    if (!block && block.error().code == errc::out_of_memory && ask_for_help(block.error().account)) {
+      block = swapper.allocate(r.size, r.on, group);
+    }
     return block ? served(*block) : allocate_elsewhere(r, block.error());
   }
 
@@ -414,14 +427,19 @@ class torch_device {
     return failure(told);
   }
 
-  /// The main pool is out of memory.
+  /// The main pool is out of memory. Where a swapper has asked it, nobody may free blocks now.
   [[nodiscard]] bool relieve(memory_account const& account) {
-    bool freed = reap(doomed::lingering);
+    bool const freed = reap(doomed::lingering);
+    return (!torch_swapper::busy() && ask_for_help(account)) || freed;
+  }
+  /// Whether anybody has freed memory.
+  [[nodiscard]] bool ask_for_help(memory_account const& account) {
     std::vector<std::function<bool(memory_account const&)>> asked;
     {
       std::scoped_lock const lock(routes_);
       asked = helpers_;
     }
+    bool freed = false;
     for (auto const& helper : asked) freed = helper(account) || freed;
     return freed;
   }

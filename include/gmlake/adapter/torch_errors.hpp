@@ -31,7 +31,8 @@ class torch_failure : public std::runtime_error {
                             : n <= 1_GiB ? std::pair{1_MiB, " MiB"}
                                          : std::pair{1_GiB, " GiB"};
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", static_cast<double>(n) / static_cast<double>(unit));
+  static_cast<void>(
+      std::snprintf(text.data(), text.size(), "%.2f", static_cast<double>(n) / static_cast<double>(unit)));
   return text.data() + std::string(name);
 }
 

@@ -4,11 +4,14 @@
 ///
 /// It is a fallback of the dispatcher's, for a key of its own that is switched on for a thread
 /// (TESTING_ONLY_GenericMode, which PyTorch leaves to experiments such as this). Kernels that PyTorch does not dispatch
-/// are not seen.
+/// are not seen. What Python makes of an operator isn't either, since PyTorch hides all from this key that is above
+/// Python's: of tensors that wrap others (DTensor, jagged ones), a mode of Python's own sees it (`watch_wrapped`); of
+/// other modes' and subclasses' doings, only the operator as a whole is.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +21,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 
 namespace gmlake {
@@ -55,6 +59,15 @@ class torch_operators {
   /// Whether this thread's operators are seen, and those of its backward passes.
   static void watch(bool on) { c10::impl::tls_set_dispatch_key_included(key, on); }
 
+  /// The mode that this thread is in now is asked, from now on, for what becomes of operators on tensors that wrap
+  /// others. Lives as long as the process.
+  static void watch_wrapped() {
+    using modes = c10::impl::TorchDispatchModeTLS;
+    TORCH_CHECK(modes::stack_len() > 0, "gmlake: no mode of PyTorch's dispatch is on");
+    // The last one may be in use by another thread.
+    wrapped_.store(new mode(modes::get_stack_at(modes::stack_len() - 1)), std::memory_order_release);
+  }
+
   /// The fallback.
   static void run(c10::OperatorHandle const& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     c10::DispatchKeySet const below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key);
@@ -68,9 +81,17 @@ class torch_operators {
       return op.redispatchBoxed(below, stack);
     }
     std::vector<torch_operand>& uses = taken();
+    bool wraps = false;
     auto const arguments = torch::jit::last(*stack, f.writes.size());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      each_tensor(arguments[i], [&](at::Tensor const& t) { note(uses, t, w->watched, true, f.writes[i], f.lingers); });
+      each_tensor(arguments[i], [&](at::Tensor const& t) {
+        wraps = wraps || (t.key_set().has(c10::DispatchKey::Python) && storage_of(t, t.device().type()) == nullptr);
+        note(uses, t, w->watched, true, f.writes[i], f.lingers);
+      });
+    }
+    if (wraps && below.has(c10::DispatchKey::Python)) {
+      inside const them;
+      return op.redispatchBoxed(below, stack);
     }
     operation const one(*w, uses);
     {
@@ -95,8 +116,8 @@ class torch_operators {
   /// copies in another precision, which may have been kept from before. All that comes by here then.
   static constexpr c10::DispatchKeySet comes_again =
       c10::autocast_dispatch_keyset | c10::functorch_transforms_ks |
-      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
-                           c10::DispatchKey::Functionalize, c10::DispatchKey::BatchedNestedTensor});
+      c10::DispatchKeySet({c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::Functionalize,
+                           c10::DispatchKey::BatchedNestedTensor});
 
   /// What an operator's schema tells.
   struct form {
@@ -109,6 +130,23 @@ class torch_operators {
     std::vector<bool> writes;  ///< by argument
     std::size_t returns = 0;
     bool lingers = false;  ///< see `torch_operand`
+  };
+
+  using mode = std::shared_ptr<c10::impl::PyObject_TorchDispatchMode>;
+
+  /// The mode that sees wrapped tensors is on.
+  struct inside {
+    inside() {
+      mode const* const m = wrapped_.load(std::memory_order_acquire);
+      if (m != nullptr) c10::impl::TorchDispatchModeTLS::push_non_infra_mode_onto_stack(*m);
+      on = m != nullptr;
+    }
+    inside(inside const&) = delete;
+    inside& operator=(inside const&) = delete;
+    ~inside() {
+      if (on) (void)c10::impl::TorchDispatchModeTLS::pop_stack();
+    }
+    bool on = false;
   };
 
   /// Begins and ends.
@@ -215,6 +253,7 @@ class torch_operators {
   }
 
   static inline std::atomic<torch_operator_watcher*> watcher_{nullptr};
+  static inline std::atomic<mode const*> wrapped_{nullptr};
 };
 
 }  // namespace gmlake

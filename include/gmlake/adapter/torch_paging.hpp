@@ -2,7 +2,8 @@
 /// Announces PyTorch's operators to the pagers of the devices whose memory they use, and tells these how long each ran.
 ///
 /// A time counts from when the device gets to an operator until it is past it. Where the device was idle by then, what
-/// the host took to launch it is left out.
+/// the host took to launch it is left out. While anything may be captured, nothing is timed: the events would become
+/// the graph's, and asking for others might break the capture off.
 
 #include <algorithm>
 #include <array>
@@ -43,7 +44,7 @@ class torch_paging final : public torch_operator_watcher {
     running& now = this->now();
     now = {};
     announce(now, uses);
-    if (!timed_.load(std::memory_order_relaxed) || now.device < 0) return;
+    if (!timed_.load(std::memory_order_relaxed) || now.device < 0 || capturing()) return;
     now.first = recorded(now.device);
     now.began = clock::now();
   }
@@ -52,7 +53,7 @@ class torch_paging final : public torch_operator_watcher {
     running const now = this->now();
     if (now.device < 0) return;
     try {
-      bool const idle = now.first != nullptr && cudaEventQuery(now.first) == cudaSuccess;
+      bool const idle = now.first != nullptr && is_over(now.first);
       auto const took = clock::now() - now.began;
       cudaEvent_t const last = now.first != nullptr ? recorded(now.device) : nullptr;
       std::int64_t const number = now.pager->end_operation();
@@ -99,14 +100,28 @@ class torch_paging final : public torch_operator_watcher {
         now.device = o.device;
       }
       cudaStream_t const s = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(o.device)).stream();
-      torch_use const use{.at = to_address(o.begin), .reads = o.reads, .writes = o.writes};
-      result<void> const done = pager->access(use, static_cast<stream>(reinterpret_cast<std::uintptr_t>(s)));
+      torch_use const use{.at = to_address(o.begin), .reads = o.reads, .writes = o.writes, .lingers = o.lingers};
+      result<void> const done = d->use(*pager, use, static_cast<stream>(reinterpret_cast<std::uintptr_t>(s)));
       if (done) continue;
       TORCH_CHECK_WITH(OutOfMemoryError, done.error().code != errc::out_of_memory,
                        "CUDA out of memory. What an operator uses does not fit into the limit of ",
                        in_units(d->limit().limit()), ".");
       TORCH_CHECK(false, describe(done.error()));
     }
+  }
+
+  /// Whether any device's work may be.
+  [[nodiscard]] static bool capturing() {
+    bool any = false;
+    torch_process::get().each_device([&](torch_device& d) { any = any || d.paused(); });
+    return any;
+  }
+
+  /// That it isn't is no error that a later call should find.
+  [[nodiscard]] static bool is_over(cudaEvent_t e) {
+    cudaError_t const r = cudaEventQuery(e);
+    if (r == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
+    return r == cudaSuccess;
   }
 
   [[nodiscard]] cudaEvent_t recorded(int device) {
@@ -130,7 +145,7 @@ class torch_paging final : public torch_operator_watcher {
     for (; !under_way_.empty(); under_way_.pop_front()) {
       timing const& t = under_way_.front();
       if (wait) C10_CUDA_CHECK(cudaEventSynchronize(t.last));
-      else if (cudaEventQuery(t.last) != cudaSuccess) return;
+      else if (!is_over(t.last)) return;
       float milliseconds = 0;
       C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, t.first, t.last));
       auto const whole = std::chrono::nanoseconds(static_cast<std::int64_t>(1e6 * static_cast<double>(milliseconds)));

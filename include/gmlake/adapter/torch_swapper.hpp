@@ -20,6 +20,7 @@ struct torch_use {
   address at{};
   bool reads = false;
   bool writes = false;
+  bool lingers = false;  ///< by streams that nobody has told of, when the operation has ended: the block stays for good
 };
 
 struct torch_swap_figures {
@@ -31,6 +32,12 @@ struct torch_swap_figures {
 class torch_swapper {
  public:
   virtual ~torch_swapper() = default;
+
+  /// Whether this thread is in a swapper's call, which holds locks: to free a block then would be to wait for itself.
+  [[nodiscard]] static bool& busy() noexcept {
+    static thread_local bool one = false;
+    return one;
+  }
 
   // ---- blocks, of the main pool; swappable ones or not
 

@@ -28,15 +28,17 @@ class torch_movable {
  public:
   torch_movable(torch_pool& pool, shared_limit& limit) noexcept : pool_(&pool), limit_(&limit) {}
 
-  [[nodiscard]] result<address> allocate(bytes n, stream on) noexcept {
-    return pool_->allocate(request{.size = n, .on = on});
+  [[nodiscard]] result<address> allocate(bytes n, stream on) noexcept { return allocate(request{.size = n, .on = on}); }
+  [[nodiscard]] result<address> allocate(request const& r) noexcept {
+    busy const now;
+    return pool_->allocate(r);
   }
-  [[nodiscard]] result<address> allocate(request const& r) noexcept { return pool_->allocate(r); }
   [[nodiscard]] result<void> deallocate(address at) noexcept { return pool_->deallocate(at); }
   [[nodiscard]] result<void> deallocate(address at, stream after) noexcept { return pool_->deallocate(at, after); }
   [[nodiscard]] result<void> record_stream(address at, stream on) noexcept { return pool_->record_stream(at, on); }
   [[nodiscard]] result<void> vacate(address at) noexcept { return pool_->vacate(at); }
   [[nodiscard]] result<void> refill(address at, stream on, bool insist = true) noexcept {
+    busy const now;
     return pool_->refill(at, on, insist);
   }
   [[nodiscard]] result<void> show(address at, std::span<lent_memory const> pieces) noexcept {
@@ -57,6 +59,15 @@ class torch_movable {
   void set_planning(bool on) noexcept { pool_->set_planning(on); }
 
  private:
+  /// What the pool asks for help is not to free blocks.
+  struct busy {
+    busy() noexcept : before(std::exchange(torch_swapper::busy(), true)) {}
+    busy(busy const&) = delete;
+    busy& operator=(busy const&) = delete;
+    ~busy() { torch_swapper::busy() = before; }
+    bool before;
+  };
+
   torch_pool* pool_;
   shared_limit* limit_;
 };
@@ -133,10 +144,7 @@ class torch_swapping final : public torch_swapper {
   result<void> access(torch_use const& use, stream on) noexcept override {
     return pager_->access(use.at, on, use.reads, use.writes);
   }
-  std::int64_t end_operation() noexcept override {
-    worker_->wake();
-    return static_cast<std::int64_t>(pager_->end_operation());
-  }
+  std::int64_t end_operation() noexcept override { return static_cast<std::int64_t>(pager_->end_operation()); }
   void took(std::int64_t operation, swap::time time) noexcept override {
     if (operation < 0) return;
     pager_->took(static_cast<std::uint64_t>(operation),

@@ -134,6 +134,7 @@ class mover {
   /// the driver's; then it is absent still, and its contents are where they were.
   [[nodiscard]] result<void> arrive(block& b, stream const* last, bool insist = true) noexcept {
     if (!room_for_leftovers()) return failure(errc::out_of_host_memory, "swap");
+    if (result<void> able = can_fence(); !able) return able;
     if (result<void> done = hide(b, last); !done) return done;
     result<void> done = refill(b, insist);
     if (!done) {
@@ -171,7 +172,7 @@ class mover {
     if (!*whole) return false;
     end_move(b, residency::mapped);
     b.contents = true;
-    if (!b.read_only) let_copy_go(b);
+    if (std::exchange(b.outdated, false) || !b.read_only) let_copy_go(b);
     ++seen_.arrivals;
     return true;
   }
@@ -197,6 +198,7 @@ class mover {
 
   /// Nobody writes the block from now on, or somebody may again: whether its copy is kept.
   void set_read_only(block& b, bool read_only) noexcept {
+    if (b.state == residency::arriving && !b.read_only) b.outdated = true;
     b.read_only = read_only;
     if (!read_only && b.state == residency::mapped) let_copy_go(b);
   }
@@ -277,6 +279,15 @@ class mover {
     end_fence(b);
     b.moved.emplace(std::move(*f));
     ++fenced_;
+    return {};
+  }
+
+  /// Whether copies in can be told to be over at all: not while device work is captured. One that was queued without
+  /// would write to the block's memory when that has been given to others.
+  [[nodiscard]] result<void> can_fence() noexcept {
+    result<fence> f = streams_.record(copies_.stream_in());
+    if (!f) return failure(f.error());
+    streams_.release(*f);
     return {};
   }
 

@@ -119,9 +119,7 @@ class pager {
     std::scoped_lock const lock(mutex_);
     pager_job& j = at(job);
     if (running* const r = j.mine()) {
-      for (held_page const& h : r->holds) {
-        if (h.of != nullptr) finish_use(j, h);
-      }
+      for (held_page const& h : r->holds) finish_use(j, h);
       r->holds.clear();
     }
     j.log.end_operation();
@@ -395,11 +393,10 @@ class pager {
   void release_holds(page& p) noexcept {
     for (auto& j : jobs_) {
       for (running& r : j->threads) {
-        for (held_page& h : r.holds) {
-          if (h.of != &p) continue;
-          if (p.job == j->index && (h.reads || h.writes)) j->log.accessed(p, h.reads, h.writes);
-          h.of = nullptr;
-        }
+        std::erase_if(r.holds, [&](held_page const& h) {
+          if (h.of == &p && p.job == j->index && (h.reads || h.writes)) j->log.accessed(p, h.reads, h.writes);
+          return h.of == &p;
+        });
       }
     }
   }

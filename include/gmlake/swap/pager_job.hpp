@@ -18,7 +18,7 @@ enum class job_id : std::uint32_t {};
 
 /// A page that an operation holds until it ends.
 struct held_page {
-  page* of = nullptr;  ///< null: it has been freed
+  page* of = nullptr;
   bool reads = false, writes = false;
 };
 

@@ -93,6 +93,7 @@ class own_operations {
 [[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target) {
   constexpr std::uint32_t most_steps = 4;  // of the longest, in a common step: more take long to plan
   std::vector<program> programs;
+  programs.reserve(jobs.size());
   for (step_program const& p : jobs) programs.push_back(p.program);
   joint_program const joint = side_by_side(programs, most_steps).join();
   setting const at(joint.program, c);

@@ -96,7 +96,7 @@ class step_follower {
       planned_out const& o = outs[j.next_out];
       if (o.after > i) return;
       page* const p = page_of(j, o.variable);
-      if (p == nullptr || p->fixed || p->users > 0 || p->pins > 0 || o.before <= i + 1) continue;
+      if (p == nullptr || !p->named || p->fixed || p->users > 0 || p->pins > 0 || o.before <= i + 1) continue;
       if (p->where == page::place::coming) {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival

@@ -30,6 +30,7 @@ struct swappable {
   std::uint64_t generation = 0;  ///< how often other memory has come under it
   address copy{};                ///< host memory of its size, where it has any
   std::optional<slot> filed;     ///< its copy in the file below, where it has been written there
+  bool outdated = false;         ///< arriving: it may have been written since, before it was read only
   bool in_place = false;         ///< absent: its copy is mapped at its address
   bool kept = false;             ///< absent: among those whose copies may be written to the file
   watchers watched;              ///< who is told when its memory goes and comes
