@@ -183,7 +183,7 @@ TEST_CASE("steps that repeat are followed by schedule") {
   torch_rig r(swapping(2_GiB));
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(400_MiB));
-  for (int step = 0; step < 60 && swapper.figures().pages.steps_by_schedule < 4; ++step) {
+  for (int step = 0; step < 1500 && swapper.figures().pages.steps_by_schedule < 4; ++step) {
     swapper.begin_step();
     std::vector<address> saved;
     auto const run = [&](address reads, address writes) {
