@@ -108,9 +108,9 @@ TEST_CASE("every scheduler takes its turn over every trace, in the order named, 
     json const& w = r["without_stall"]["weights"];
     CHECK(w["doa"].get<double>() + w["aoa"].get<double>() + w["wdoa"].get<double>() + w["swdoa"].get<double>() > 0);
   }
-  for (std::size_t trace : {0, 7}) {
+  for (std::size_t trace : {0U, 7U}) {
     double const searched = all[trace]["without_stall"]["peak"];
-    for (std::size_t k : {2, 3, 4, 5, 6}) CHECK(searched <= all[trace + k]["without_stall"]["peak"].get<double>());
+    for (std::size_t k : {2U, 3U, 4U, 5U, 6U}) CHECK(searched <= all[trace + k]["without_stall"]["peak"].get<double>());
   }
   auto const twice = lines(run("--json --swap doa --swap lowest-peak --swap doa " + cnn()).out);
   REQUIRE(twice.size() == 2);
