@@ -66,9 +66,6 @@ GMLAKE_EXPORT char const* gmlake_swap_in(void* block, void* on) {
 GMLAKE_EXPORT char const* gmlake_prefetch(void* block) {
   return attempt([&] { check(swapper_of(block).prefetch(to_address(block))); });
 }
-GMLAKE_EXPORT char const* gmlake_swap_pin(void* block, void* on) {
-  return attempt([&] { check(swapper_of(block).pin(to_address(block), to_stream(on))); });
-}
 GMLAKE_EXPORT char const* gmlake_pause(int device, long long group, int keeping, unsigned long long* moved) {
   return attempt([&] {
     if (torch_swapper* const s = swapper_on(device)) {
@@ -90,7 +87,7 @@ GMLAKE_EXPORT char const* gmlake_pin_host(int device, unsigned long long n) {
 GMLAKE_EXPORT char const* gmlake_page_start(int device, unsigned long long limit) {
   return attempt([&] {
     if (!made_swapper(device).start(limit)) {
-      throw torch_failure("gmlake: more than " + in_units(limit) + " is in use that is not swappable");
+      throw torch_failure("gmlake: more memory than " + in_units(limit) + " is in use that is not swappable");
     }
   });
 }

@@ -55,7 +55,6 @@ long long gmlake_swappable(long long g) { long long before = group; group = g; r
 const char* gmlake_swap_out(void* block, void* s) { return "gmlake: not swappable"; }
 const char* gmlake_swap_in(void* block, void* s) { return NULL; }
 const char* gmlake_prefetch(void* block) { return NULL; }
-const char* gmlake_swap_pin(void* block, void* s) { return NULL; }
 const char* gmlake_pause(int device, long long g, int keep, unsigned long long* moved) {
   *moved = 1000 * g + 10 * device + keep;
   return NULL;

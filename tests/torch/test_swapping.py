@@ -122,12 +122,12 @@ def test_a_tag_that_nobody_knows_is_an_error():
 
 
 TRAIN = """
-import contextlib, torch
+import contextlib, time, torch
 from torch import nn
 torch.use_deterministic_algorithms(True)
 torch.backends.cuda.matmul.allow_tf32 = False
 
-def train(steps, within=None, lengths=(512,)):
+def train(steps, within=None, lengths=(512,), rest=0):
     torch.manual_seed(0)
     width = 1024
     layers = [nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)) for _ in range(12)]
@@ -143,14 +143,15 @@ def train(steps, within=None, lengths=(512,)):
             optimizer.zero_grad(set_to_none=True)
             losses.append(loss.item())
             del x, loss
+            time.sleep(rest)
     weights = sum(p.detach().double().sum().item() for p in model.parameters())
     peak = torch.cuda.max_memory_reserved() if gmlake.enabled() == "full" else gmlake.stats(0)["reserved_peak"]
     return {"losses": losses, "weights": weights, "peak": peak}
 """
-FREELY = "hand_back(train(8, None, %s))"
+FREELY = "hand_back(train(16, None, %s))"
 PAGED = """
 limit = int(%s)
-result = train(8, gmlake.swap(limit), %s)
+result = train(16, gmlake.swap(limit), %s, rest=0.5)  # schedules are made meanwhile
 result["figures"] = gmlake.stats(0)
 hand_back(result)
 """

@@ -201,14 +201,14 @@ def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[Non
                 train(batch)
 
     What is allocated inside, from 16 MiB on, leaves for the host while it isn't needed, and so does what was made inside
-    `swappable` before. In the first two steps what was used longest ago leaves when memory is short; from the third on,
-    by a schedule learned from these. A step ends with the optimizer's update, or where `step()` says so. `frozen`:
+    `swappable` before. At first, what was used longest ago leaves when memory is short; from the third step on, or as soon
+    as it has been made in the background, by a schedule learned from the first two. A step ends with the optimizer's update, or where `step()` says so. `frozen`:
     tensors or modules that nobody writes, so that they are copied once only.
 
-    Operators are announced as PyTorch dispatches them, which costs the host tens of microseconds each. Kernels that are
-    launched by other means (compiled functions, extensions that go past PyTorch's dispatcher) may only use memory that is
-    not swappable, and so may other threads than this one and its backward passes. What a CUDA graph captures inside
-    stays, and so does what collectives use. Raises `Error` if switched off, inside another `swap`, and at the end where
+    Operators are announced as PyTorch dispatches them: at the level plain by way of Python. Kernels that are launched by
+    other means (compiled functions, extensions that go past PyTorch's dispatcher) may only use memory that is not
+    swappable, and so may other threads than this one and its backward passes. What a CUDA graph captures inside stays,
+    and so does what collectives use. Raises `Error` if switched off, inside another `swap`, and at the end where
     what has left can't come back for want of memory.
     """
     with swapping.paged(_ordinal(device), _bytes(limit), frozen if isinstance(frozen, (list, tuple)) else (frozen,)):

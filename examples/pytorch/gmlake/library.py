@@ -36,7 +36,6 @@ _SIGNATURES = {
     "gmlake_swap_out": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
     "gmlake_swap_in": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
     "gmlake_prefetch": (_STATUS, [ctypes.c_void_p]),
-    "gmlake_swap_pin": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
     "gmlake_pause": (_STATUS, [ctypes.c_int, ctypes.c_longlong, ctypes.c_int, ctypes.POINTER(ctypes.c_ulonglong)]),
     "gmlake_resume": (_STATUS, [ctypes.c_int, ctypes.c_longlong, ctypes.POINTER(ctypes.c_ulonglong)]),
     "gmlake_pin_host": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),

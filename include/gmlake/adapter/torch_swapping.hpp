@@ -1,6 +1,6 @@
 #pragma once
-/// Swapping on one CUDA device: the main pool's blocks, pinned host memory and a file below it as the settings say, a
-/// worker that ends moves, and a pager above.
+/// Swapping on one device: the main pool's blocks, a pool of host memory and a file below it, a worker that ends moves,
+/// and a pager above.
 
 #include <algorithm>
 #include <atomic>
