@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "backends.hpp"
 #include "byte_count.hpp"
 #include "presets.hpp"
 
@@ -17,20 +18,20 @@ constexpr int bad_command_line = 2;
 
 std::string known_presets() {
   std::string names = "all";
-  for (preset const& p : presets) (names += ", ") += p.name;
+  for (preset const& p : presets()) (names += ", ") += p.name;
   return names;
 }
 
 std::string preset_help() {
   std::string text =
-      "Replay through this preset; may be repeated. Default: " + std::string(presets.front().name) + ". Known:";
-  for (preset const& p : presets) text += "\n  " + std::string(p.name) + ": " + std::string(p.what);
+      "Replay through this preset; may be repeated. Default: " + std::string(presets().front().name) + ". Known:";
+  for (preset const& p : presets()) text += "\n  " + std::string(p.name) + ": " + std::string(p.what);
   return text + "\n  all: each of them";
 }
 
 std::string check_preset(std::string const& name) {
   bool const known =
-      name == "all" || std::any_of(presets.begin(), presets.end(), [&](preset const& p) { return p.name == name; });
+      name == "all" || std::any_of(presets().begin(), presets().end(), [&](preset const& p) { return p.name == name; });
   return known ? "" : "unknown preset '" + name + "'; known: " + known_presets();
 }
 
@@ -55,10 +56,10 @@ std::vector<std::string> chosen(std::vector<std::string> const& named) {
   for (std::string const& n : named) {
     if (n != "all") add(n);
     else {
-      for (preset const& p : presets) add(std::string(p.name));
+      for (preset const& p : presets()) add(std::string(p.name));
     }
   }
-  if (names.empty()) add(std::string(presets.front().name));
+  if (names.empty()) add(std::string(presets().front().name));
   return names;
 }
 

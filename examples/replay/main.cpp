@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli.hpp"
+#include "drive.hpp"
 #include "exit_status.hpp"
 #include "file.hpp"
 #include "gmlake/plan/plan_file.hpp"
@@ -111,7 +112,7 @@ int replay_all(command_line c) {
     page.sections.push_back(section_of(trace_name(path), l.value, request.summary));
     for (std::string const& name : c.presets) {
       auto const p =
-          std::find_if(presets.begin(), presets.end(), [&](preset const& known) { return known.name == name; });
+          std::find_if(presets().begin(), presets().end(), [&](preset const& known) { return known.name == name; });
       run_record r = run_one(*p, page.sections.back().name, request, shown);
       if (!r.ok) say(path + ": " + r.preset + ": " + r.failure);
       if (c.json) (void)std::puts(to_json(r, c.calls).c_str());

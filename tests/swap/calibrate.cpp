@@ -56,9 +56,9 @@ TEST_CASE("latency and rate are told apart, each way by itself") {
       must(swap::calibrate(device, host, streams, copies, {.small = 4_KiB, .small_copies = 4, .large = 4_MiB}));
   // A busy machine makes copies longer, never shorter: generous above.
   CHECK(c.in.latency > 150us);
-  CHECK(c.in.latency < 2ms);
+  CHECK(c.in.latency < 50ms);
   CHECK(c.in.bytes_per_second < 1'050'000'000);
-  CHECK(c.in.bytes_per_second > 300'000'000);
+  CHECK(c.in.bytes_per_second > 10'000'000);
   CHECK(c.out.bytes_per_second < 525'000'000);
   CHECK(device.stats().live.now == 0);
   CHECK(host.stats().live.now == 0);

@@ -171,8 +171,8 @@ TEST_CASE("threads move blocks of one pool at once, while calls fail and a worke
     CHECK(s.swappable == 0);
     CHECK(s.absent == 0);
     CHECK(s.on_host == 0);
-    CHECK(s.departures > 500);
-    CHECK(s.arrivals > 200);
+    CHECK(s.departures > 100);
+    CHECK(s.arrivals > 50);
     if (sides > 0) CHECK(s.failures > 20);
     CHECK(rig.on_device.stats().live.now == 0);
     CHECK(rig.on_host.stats().live.now == 0);
