@@ -96,7 +96,7 @@ class map_drawing {
   [[nodiscard]] std::string stitches() const {
     std::vector<stitch_snapshot const*> drawn;
     for (stitch_snapshot const& s : snapshot_.stitches) {
-      if (s.live && !s.extents.empty()) drawn.push_back(&s);
+      if (s.live && !s.vacated) drawn.push_back(&s);
     }
     std::sort(drawn.begin(), drawn.end(), [](auto const* a, auto const* b) { return a->size > b->size; });
     if (drawn.size() > largest_stitches) drawn.resize(largest_stitches);

@@ -28,8 +28,8 @@ std::unique_ptr<torch_swapper> make_rigged_swapper(simulated_gpu& gpu, torch_mov
   using copying = torch_copying<lent_streams, idle_copier>;
   auto pinned = std::make_unique<host>(simulated({.capacity = 4_GiB}));
   return std::make_unique<torch_swapping<host, lent_streams, idle_copier>>(
-      main, std::move(pinned), copying{lent_streams(gpu), {}}, copying{lent_streams(gpu), {}}, swap::swap_file{},
-      false);
+      main, std::move(pinned), copying{lent_streams(gpu), {}}, copying{lent_streams(gpu), {}}, swap::swap_file{}, false,
+      true);
 }
 
 }  // namespace gmlake::test

@@ -16,8 +16,8 @@ constexpr spelling spellings[] = {{"preset", "GMLAKE_PRESET"},     {"limit", "GM
                                   {"plan", "GMLAKE_PLAN"},         {"vmm_defragment", "vmmDefragment"},
                                   {"auto_gc", "autoGC"},           {"frag_limit", "fragLimit"},
                                   {"host", "GMLAKE_HOST"},         {"swap_file", "GMLAKE_SWAP_FILE"},
-                                  {"in_place", "GMLAKE_IN_PLACE"}, {"reuse_limit", "reuseLimit"},
-                                  {"defrag_level", "defragLevel"}};
+                                  {"in_place", "GMLAKE_IN_PLACE"}, {"leave_mapped", "GMLAKE_LEAVE_MAPPED"},
+                                  {"reuse_limit", "reuseLimit"},   {"defrag_level", "defragLevel"}};
 
 [[nodiscard]] std::string set_environment(torch_settings_reader& r, std::vector<std::string> const& entries) {
   std::vector<char const*> all;
@@ -77,6 +77,7 @@ TEST_CASE("without a word, PyTorch's users get the lake, all of the device, and 
   CHECK_FALSE(s.host);
   CHECK(s.swap_folder.empty());
   CHECK_FALSE(s.in_place);
+  CHECK(s.leave_mapped);
   CHECK(s.stitch);
   CHECK_FALSE(s.idle_addresses);
   CHECK_FALSE(s.frag_limit);
@@ -103,6 +104,7 @@ TEST_CASE("every key means the same by keyword and in the environment") {
   CHECK(set("swap_file", "/scratch:200GiB").swap_file == 200_GiB);
   CHECK(set("swap_file", "/a:b:1GiB").swap_folder == "/a:b");
   CHECK(set("in_place", "1").in_place);
+  CHECK_FALSE(set("leave_mapped", "0").leave_mapped);
   CHECK_FALSE(set("in_place", "0").in_place);
   CHECK(set("rdma", "1").rdma);
   CHECK_FALSE(set("rdma", "0").rdma);
@@ -163,7 +165,7 @@ TEST_CASE("a wrong value is an error that says what is wanted, and changes nothi
   }
   for (char const* key : {"limit", "chunk", "frag_limit", "host"}) refuses(key, "0");
   for (char const* value : {"0%", "-5%", "101%", "%", "ten%", "nan%", "inf%", "5%%", "5 %"}) refuses("limit", value);
-  for (char const* key : {"wait", "rdma", "vmm_defragment", "in_place"}) {
+  for (char const* key : {"wait", "rdma", "vmm_defragment", "in_place", "leave_mapped"}) {
     for (char const* value : {"", "2", "-1", "true", "yes", "01", "1 "}) refuses(key, value);
   }
   for (char const* value : {"", "-1", "5GiB", "many", "inf", "nan", "1e7", " 5"}) refuses("auto_gc", value);

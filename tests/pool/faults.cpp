@@ -48,6 +48,9 @@ struct scene {
       movable = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
       vacated = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
       must(r.pool().vacate(vacated));
+      left = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
+      must(r.pool().vacate(left, vacating::leave));
+      kept.push_back(r.take(chunk_bytes, a));  // some of what it had
     }
     r.give(pending);
   }
@@ -62,7 +65,7 @@ struct scene {
 
   rig<Config> r;
   std::vector<address> kept;
-  address small{}, stitched{}, own{}, movable{}, vacated{};
+  address small{}, stitched{}, own{}, movable{}, vacated{}, left{};
 };
 
 /// An operation on a scene: whether it succeeded.
@@ -112,6 +115,9 @@ template <PoolConfig Config>
         {"allocate a movable block", take({.size = 3 * chunk_bytes + granule, .on = b, .where = placement::movable})});
     all.push_back({"vacate", [](here s) { return s.r.pool().vacate(s.movable).has_value(); }});
     all.push_back({"refill", [](here s) { return s.r.pool().refill(s.vacated, b).has_value(); }});
+    all.push_back({"leave mapped", [](here s) { return s.r.pool().vacate(s.movable, vacating::leave).has_value(); }});
+    all.push_back({"refill what was left", [](here s) { return s.r.pool().refill(s.left, b).has_value(); }});
+    all.push_back({"deallocate what was left", give(&scene<Config>::left)});
     all.push_back({"deallocate a vacated block", give(&scene<Config>::vacated)});
   }
   return all;
@@ -206,7 +212,7 @@ constexpr stream_call every_stream_call[] = {stream_call::record, stream_call::r
 TEST_CASE("the sweep meets what it is meant to") {
   scene<lake_here> s;
   pool_stats const stats = s.r.stats();
-  CHECK(stats.stitches_live == 3);
+  CHECK(stats.stitches_live == 4);
   CHECK(stats.stitches_cached == 1);
   CHECK(std::ranges::count(s.r.pool().snapshot().blocks, true, &block_snapshot::pending) >= 3);
   scene<unstitched_here> u;

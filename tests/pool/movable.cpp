@@ -107,6 +107,121 @@ TEST_CASE("a vacated block that is freed gives its addresses back") {
   CHECK(r.pool().deallocate(moved).error().code == errc::unknown_pointer);
 }
 
+TEST_CASE("a mapping that was left serves again at once where its memory is free") {
+  plain_rig r;
+  address const moved = r.take(movable(3 * chunk_bytes + quarter_chunk));
+  auto const had = r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk);
+  auto const calls = r.device.calls.calls();
+  must(r.pool().vacate(moved, vacating::leave));
+  r.sound();
+  r.give(r.take(chunk_bytes));
+  must(r.pool().refill(moved));
+  CHECK(r.device.calls.calls() == calls);
+  auto const has = r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk);
+  REQUIRE(has.size() == had.size());
+  for (std::size_t i = 0; i < had.size(); ++i) CHECK(has[i].memory == had[i].memory);
+}
+
+TEST_CASE("of a mapping that was left only the chunks that others have are replaced") {
+  plain_rig r({.host_memory = true});
+  auto const spare = r.take_many(2, chunk_bytes);
+  address const moved = r.take(movable(4 * chunk_bytes + quarter_chunk));
+  auto const had = r.device.beneath(moved, 4 * chunk_bytes + quarter_chunk);
+  must(r.pool().vacate(moved, vacating::leave));
+  auto const others = r.take_many(2, chunk_bytes);
+  for (address const other : others) std::memset(to_pointer(other), 3, chunk_bytes);
+  r.give(spare);
+  auto const reserved = r.reserved();
+  auto const calls = r.device.calls.calls();
+  must(r.pool().refill(moved));
+  CHECK(r.device.calls.calls() - calls <= 2 * 3);  // unmap, map and allow access, for each of two
+  CHECK(r.reserved() == reserved);
+  auto const has = r.device.beneath(moved, 4 * chunk_bytes + quarter_chunk);
+  REQUIRE(has.size() == had.size());
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < had.size(); ++i) same += has[i].memory == had[i].memory ? 1 : 0;
+  CHECK(same == 3);
+  std::memset(to_pointer(moved), 4, 4 * chunk_bytes + quarter_chunk);
+  for (address const other : others) CHECK(static_cast<unsigned char const*>(to_pointer(other))[chunk_bytes - 1] == 3);
+  r.sound();
+  r.give(moved);
+  r.give(others);
+}
+
+TEST_CASE("a mapping that was left goes when it is not wanted any more, or its chunks are released") {
+  plain_rig r({.host_memory = true});
+  address const moved = r.take(movable(2 * chunk_bytes));
+  must(r.pool().vacate(moved, vacating::leave));
+  CHECK_FALSE(r.device.beneath(moved, 1).empty());
+  SUBCASE("by asking") { must(r.pool().vacate(moved)); }
+  SUBCASE("by a trim") { CHECK(must(r.pool().trim()) == 2 * chunk_bytes); }
+  SUBCASE("by what is shown instead") {
+    borrowed_device lender(r.device);
+    handle const h = must(lender.create(chunk_bytes));
+    lent_memory const piece[] = {{h, chunk_bytes}};
+    must(r.pool().show(moved, piece));
+    CHECK(r.device.beneath(moved, 1).front().memory == h);
+    must(r.pool().hide(moved));
+    must(lender.release(h));
+  }
+  CHECK(r.device.beneath(moved, 1).empty());
+  r.sound();
+  must(r.pool().refill(moved));
+  r.give(moved);
+}
+
+TEST_CASE("a block freed while its mapping was left passes it on to the next of its size") {
+  plain_rig r;
+  address const moved = r.take(movable(2 * chunk_bytes));
+  must(r.pool().vacate(moved, vacating::leave));
+  address const other = r.take(chunk_bytes);  // one of its two
+  r.give(moved);
+  CHECK(r.stats().stitches_cached == 1);
+  r.sound();
+  address const next = r.take(movable(2 * chunk_bytes));
+  CHECK(next == moved);
+  CHECK(r.reserved() == 3 * chunk_bytes);
+  r.give(next);
+  r.give(other);
+}
+
+TEST_CASE("a left mapping that can't be replaced leaves the block without memory and everything else whole") {
+  for (driver_call const c : {driver_call::unmap, driver_call::map, driver_call::set_access}) {
+    plain_rig r({.host_memory = true});
+    address const moved = r.take(movable(3 * chunk_bytes));
+    must(r.pool().vacate(moved, vacating::leave));
+    address const other = r.take(chunk_bytes);
+    std::memset(to_pointer(other), 9, chunk_bytes);
+    auto const spare = r.holes(2);
+    r.device.calls.arm({.first = 0, .only = c});
+    CHECK(r.pool().refill(moved).error().code == errc::driver_failure);
+    r.device.calls.disarm();
+    r.sound();
+    must(r.pool().refill(moved));
+    std::memset(to_pointer(moved), 5, 3 * chunk_bytes);
+    CHECK(static_cast<unsigned char const*>(to_pointer(other))[chunk_bytes - 1] == 9);
+    r.sound();
+    r.give(moved);
+    r.give(other);
+    r.give(spare);
+  }
+}
+
+TEST_CASE("an idle mapping that the device may still use is not changed") {
+  stream_rig r(chunks(6));
+  address const first = r.take(movable(2 * chunk_bytes, a));
+  r.give(first);
+  address const over = r.take(chunk_bytes, a);  // one of its two, at once on the same stream
+  auto const before = r.device.beneath(first, 2 * chunk_bytes);
+  address const second = r.take(movable(2 * chunk_bytes, a));
+  CHECK(second != first);
+  auto const after = r.device.beneath(first, 2 * chunk_bytes);
+  REQUIRE(after.size() == before.size());
+  for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i].memory == before[i].memory);
+  r.give(second);
+  r.give(over);
+}
+
 TEST_CASE("a vacated block shows other memory, which is neither the pool's nor taken by it") {
   plain_rig r({.host_memory = true});
   address const moved = r.take(movable(2 * chunk_bytes));

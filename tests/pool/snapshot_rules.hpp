@@ -74,7 +74,8 @@ namespace gmlake::test {
     if (!s.live) continue;
     ++serving;
     requested += s.requested;
-    if (s.extents.empty()) vacated += s.served;
+    if (s.vacated) vacated += s.served;
+    else if (s.extents.empty()) return "blocks that have memory lie on extents";
   }
   address planned_end{};
   for (planned_run const& p : shot.planned) {

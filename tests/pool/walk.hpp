@@ -201,7 +201,7 @@ class walk {
     if constexpr (concurrent) {
       if (!time_->synchronize_device()) return;
     }
-    if (pool_->vacate(b.at)) {
+    if (pool_->vacate(b.at, choose_(2) == 0 ? vacating::leave : vacating::unmap)) {
       live_[i] = live_.back();
       live_.pop_back();
       vacated_.push_back(b);

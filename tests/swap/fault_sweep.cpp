@@ -57,7 +57,7 @@ class sweep {
     held c = take(unit, tag{2});
 
     // Out, its memory used by others, and back by way of a prefetch.
-    ask([&] { return rig_.pool->swap_out(a.at, work); });
+    ask([&] { return rig_.pool->swap_out(a.at, work, vacating::leave); });
     ask([&] { return progress(); });
     ask([&] { return gone(a); });
     use_in_place(a);
@@ -68,6 +68,21 @@ class sweep {
     ask([&] { return rig_.pool->swap_in(a.at, work); });
     look(a);
     write(a);
+
+    // Out and left mapped, some of its memory used by others, and unmapped after all.
+    ask([&] { return rig_.pool->swap_out(a.at, work, vacating::leave); });
+    ask([&] { return gone(a); });
+    held f = take(unit, tag{3});
+    ask([&] { return rig_.pool->swap_in(a.at, work); });
+    look(a);
+    ask([&] { return rig_.pool->swap_out(a.at, work, vacating::leave); });
+    ask([&] { return rig_.pool->unmap_absent(); });
+    ask([&] { return gone(a); });
+    ask([&] { return rig_.pool->unmap_absent(); });
+    ask([&] { return rig_.pool->swap_in(a.at, work); });
+    look(a);
+    look(f);
+    free(f);
 
     // Called back, written while the useless copy is under way, and out again.
     ask([&] { return rig_.pool->swap_out(a.at, work); });

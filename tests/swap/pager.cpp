@@ -170,6 +170,46 @@ TEST_CASE("weights, their states and what is frozen leave by schedule too, over 
   }
 }
 
+TEST_CASE("what a schedule has moved for some steps stays mapped while it is away, until the program departs") {
+  swap::program const p = small_cnn(4, 120);
+  bytes const limit = swap::peak_of(swap::loads_of(p)) * 6 / 10 / mib * mib;
+  pager_rig r(options(limit));
+  paged_program<pager> run(*r.memory, p);
+  auto const calls_of_a_step = [&] {
+    auto const before = r.device.calls.calls();
+    run.step();
+    return r.device.calls.calls() - before;
+  };
+  while (r.memory->stats().steps_by_schedule == 0 && r.memory->stats().steps < 20) run.step();
+  std::size_t const unmapping = calls_of_a_step();
+  for (int k = 0; k < 8; ++k) run.step();
+  std::size_t const leaving = calls_of_a_step();
+  CAPTURE(unmapping);
+  CHECK(leaving * 2 < unmapping);
+  CHECK(r.memory->stats().departures == 0);
+
+  auto const mapped_while_absent = [&] {
+    std::size_t n = 0;
+    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
+      if (run.at(v) == address{}) continue;
+      result<residency> const now = r.pool->residency_of(run.at(v));  // unknown to the pool where it never moves
+      if (!now || *now != residency::absent) continue;
+      n += r.device.beneath(run.at(v), 1).empty() ? 0 : 1;
+    }
+    return n;
+  };
+  std::size_t most = 0;
+  auto const half = static_cast<std::uint32_t>(p.operations.size() / 2);
+  run.after_each = [&] { most = std::max(most, mapped_while_absent()); };
+  run.step(half);
+  CHECK(most > 0);
+  run.after_each = [] {};
+  (void)run.advance();
+  run.touch(0);  // nobody has foreseen that
+  CHECK(r.memory->stats().departures >= 1);
+  CHECK(mapped_while_absent() == 0);
+}
+
 TEST_CASE("a step that does something else goes on demand, and nothing is wrong") {
   swap::program const p = small_cnn(2);
   bytes const limit = swap::peak_of(swap::loads_of(p)) * 6 / 10 / mib * mib;

@@ -103,7 +103,7 @@ class swap_walk {
   void send_away() {
     held* const b = some();
     if (b == nullptr) return;
-    if (rig_->pool->swap_out(b->at, options_.on)) {
+    if (rig_->pool->swap_out(b->at, options_.on, below(2) == 0 ? vacating::leave : vacating::unmap)) {
       CHECK(b->pins == 0);
       b->usable = false;
     }

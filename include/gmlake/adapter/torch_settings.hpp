@@ -13,6 +13,7 @@
 /// | `host` | `GMLAKE_HOST` | pinned host memory at most, for what leaves the device: `64GiB`; default half of all |
 /// | `swap_file` | `GMLAKE_SWAP_FILE` | a folder and a size, for what that has no room for: `/scratch:200GiB` |
 /// | `in_place` | `GMLAKE_IN_PLACE` | `1`: absent memory is served from the host, slowly |
+/// | `leave_mapped` | `GMLAKE_LEAVE_MAPPED` | `0`: absent memory is always unmapped, though it comes back more slowly |
 /// | `rdma` | `GMLAKE_RDMA` | `1`: network cards may reach the memory |
 /// | `vmm_defragment` | `vmmDefragment` | `0`: never stitch |
 /// | `auto_gc` | `autoGC` | addresses that idle stitches may take, GiB |
@@ -52,6 +53,7 @@ struct torch_settings {
   std::string swap_folder;               ///< of the file below pinned memory; empty: none
   bytes swap_file = 0;                   ///< its size at most
   bool in_place = false;                 ///< absent memory is served from the host
+  bool leave_mapped = true;              ///< what schedules move stays mapped while it is away
   std::optional<bytes> chunk;            ///< of all chunks
   std::optional<bytes> small;            ///< `pool_options::small_limit`
   std::optional<bool> wait;              ///< for streams before growing; the preset's own way otherwise
@@ -171,6 +173,8 @@ inline constexpr std::array keys = {
         }},
     key{"in_place", "GMLAKE_IN_PLACE", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.in_place); }},
+    key{"leave_mapped", "GMLAKE_LEAVE_MAPPED", "0 or 1",
+        [](torch_settings& s, std::string_view v) { return to_flag(v, s.leave_mapped); }},
     key{"rdma", "GMLAKE_RDMA", "0 or 1", [](torch_settings& s, std::string_view v) { return to_flag(v, s.rdma); }},
     key{"vmm_defragment", "vmmDefragment", "0 or 1",
         [](torch_settings& s, std::string_view v) { return to_flag(v, s.stitch); }},
@@ -248,7 +252,7 @@ class torch_settings_reader {
            "\nrdma=" + (s.rdma ? "1" : "0");
     out += "\nhost=" + size(s.host, "half") + "\nswap_file=" + s.swap_folder;
     if (!s.swap_folder.empty()) out += ":" + std::to_string(s.swap_file);
-    out += std::string("\nin_place=") + (s.in_place ? "1" : "0");
+    out += std::string("\nin_place=") + (s.in_place ? "1" : "0") + "\nleave_mapped=" + (s.leave_mapped ? "1" : "0");
     bool const plans = s.plan != torch_settings::no_plan && s.preset == torch_settings::preset_kind::lake;
     out += "\nplan=" + (!plans ? "off" : s.plan == torch_settings::auto_plan ? "auto" : s.plan_file);
     out += std::string("\nvmm_defragment=") + (s.stitch ? "1" : "0") +

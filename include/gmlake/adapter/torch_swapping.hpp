@@ -36,7 +36,7 @@ class torch_movable {
   [[nodiscard]] result<void> deallocate(address at) noexcept { return pool_->deallocate(at); }
   [[nodiscard]] result<void> deallocate(address at, stream after) noexcept { return pool_->deallocate(at, after); }
   [[nodiscard]] result<void> record_stream(address at, stream on) noexcept { return pool_->record_stream(at, on); }
-  [[nodiscard]] result<void> vacate(address at) noexcept { return pool_->vacate(at); }
+  [[nodiscard]] result<void> vacate(address at, vacating way) noexcept { return pool_->vacate(at, way); }
   [[nodiscard]] result<void> refill(address at, stream on, bool insist = true) noexcept {
     busy const now;
     return pool_->refill(at, on, insist);
@@ -92,12 +92,12 @@ class torch_swapping final : public torch_swapper {
   /// Measures the channel; where that fails, an H200's is taken for it. Throws `std::system_error` where no thread can
   /// be had, and `std::bad_alloc`.
   torch_swapping(torch_movable main, std::unique_ptr<Host> host, copying moving, copying measuring,
-                 swap::swap_file below, bool in_place)
+                 swap::swap_file below, bool in_place, bool leave_mapped)
       : main_(main),
         host_(std::move(host)),
         pool_(main_, *host_, std::move(moving.streams), std::move(moving.copies), std::move(below),
               {.in_place = in_place, .smallest = smallest}) {
-    swap::pager_options options{.smallest = smallest_paged, .in_background = true};
+    swap::pager_options options{.smallest = smallest_paged, .leave_mapped = leave_mapped, .in_background = true};
     auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies);
     if (measured) options.channel = *measured;
     // These streams end with this call, and the pool is not to ask them for anything any more.

@@ -18,7 +18,7 @@ namespace gmlake {
 
 struct stitch {
   address begin{};  ///< of the reservation: where the first chunk is mapped
-  bytes size = 0;   ///< mapped: the chunks' sizes, added up; 0 while vacated
+  bytes size = 0;   ///< mapped: the chunks' sizes, added up
   bytes room = 0;   ///< of the reservation; more than `size` where other chunks may have to find room
   bytes base = 0;   ///< where blocks begin: the first extent's offset in its chunk
   std::unique_ptr<chunk*[]> chunks;
@@ -30,9 +30,7 @@ struct stitch {
   list_hook in_all;
   bytes lent = 0;        ///< vacated: mapped there of memory that is not the lake's
   bool movable = false;  ///< its chunks can be replaced; it begins on a chunk's beginning then
-
-  /// Its block has addresses and no memory.
-  [[nodiscard]] bool vacated() const noexcept { return count == 0; }
+  bool vacated = false;  ///< its block has addresses and no memory; what chunks are still mapped are others' by now
 
   /// What it can serve from `base` on. A chunk that was taken by its free end and its free beginning, with something
   /// live between, is mapped first and last: then only what lies before `base` in it can be used a second time.

@@ -49,6 +49,7 @@ struct stitch_snapshot {
   bytes served = 0;      ///< that block's size as placed
   bool parked = false;   ///< its block was freed, and is kept because of uses recorded on other streams
   bool planned = false;  ///< plans' blocks lie in it: see `pool_snapshot::planned`; parts may be in other use
+  bool vacated = false;  ///< its block has no memory: what is mapped there is in other use
   bool live = false;     ///< idle ones are kept for the next request of their size; their extents may be in other use
   std::vector<extent_snapshot> extents;  ///< in the view's order; their sizes add up to `size`
 };

@@ -69,12 +69,12 @@ class basic_pool {
 
   /// Takes the memory from under a movable block, which keeps its address and is as good as unmapped; the memory serves
   /// others. Its contents are gone: whoever wants them has copied them. The caller vouches that all work that uses the
-  /// block has finished. No effect on a block without memory. Errors: `unknown_pointer`, `double_free`;
+  /// block has finished. A block without memory is unmapped, if it is to be. Errors: `unknown_pointer`, `double_free`;
   /// `invalid_argument` where the block is not movable or the pool is pinned; the driver's own. On any error nothing
   /// has changed.
-  [[nodiscard]] result<void> vacate(address block) noexcept {
+  [[nodiscard]] result<void> vacate(address block, vacating how = vacating::unmap) noexcept {
     std::scoped_lock const lock(mutex_);
-    return engine_.vacate(block);
+    return engine_.vacate(block, how);
   }
 
   /// Puts memory under a vacated block again, with undefined contents, as if it had just been allocated for work queued

@@ -97,14 +97,16 @@ class engine {
   }
 
   /// Takes the memory from under the movable block at `at`, which keeps its address. The caller vouches that no device
-  /// work uses it any more. No effect where it has none. Errors: `unknown_pointer`, `double_free`; `invalid_argument`
-  /// where the block is not movable or the pool is pinned; the driver's: then nothing has changed.
-  [[nodiscard]] result<void> vacate(address at) noexcept {
+  /// work uses it any more. One that has none is unmapped, if that is wanted. Errors: `unknown_pointer`, `double_free`;
+  /// `invalid_argument` where the block is not movable or the pool is pinned; the driver's: then nothing has changed.
+  [[nodiscard]] result<void> vacate(address at, vacating how) noexcept {
     result<block*> const b = movable_at(at, "vacate");
     if (!b) return failure(b.error());
     if (p_.options.pinned) return failure(errc::invalid_argument, "vacate: the pool is pinned");
     p_.owed.settle();
-    return (*b)->view->vacated() ? result<void>{} : stitch_.vacate(**b);
+    stitch& s = *(*b)->view;
+    if (!s.vacated) return stitch_.vacate(**b, how);
+    return how == vacating::unmap ? stitch_.unmap(s) : result<void>{};
   }
 
   /// Puts memory under the block at `at` again, for work on `on`; its contents are undefined. Errors as for `vacate`
@@ -112,7 +114,7 @@ class engine {
   [[nodiscard]] result<void> refill(address at, stream on, bool at_last) noexcept {
     result<block*> const b = movable_at(at, "refill");
     if (!b) return failure(b.error());
-    if (!(*b)->view->vacated()) return {};
+    if (!(*b)->view->vacated) return {};
     if ((*b)->view->lent > 0) return failure(errc::invalid_argument, "refill: other memory is shown");
     result<stream_index> const user = p_.space.enter(on);
     if (!user) return failure(user.error());
@@ -129,8 +131,9 @@ class engine {
     result<block*> const b = movable_at(at, "show");
     if (!b) return failure(b.error());
     stitch& s = *(*b)->view;
-    if (!s.vacated() || s.lent > 0) return failure(errc::invalid_argument, "show: the block has memory");
+    if (!s.vacated || s.lent > 0) return failure(errc::invalid_argument, "show: the block has memory");
     p_.owed.settle();
+    if (result<void> done = stitch_.unmap(s); !done) return done;
     return p_.stitches.show(s, pieces);
   }
   /// Takes it away again. No effect where none is shown. Errors: `unknown_pointer`, `double_free`, the driver's.
@@ -236,7 +239,7 @@ class engine {
       }
     }
     for (stitch const& s : p_.stitches.all()) {
-      bytes const mapped = s.vacated() ? s.lent : s.size;
+      bytes const mapped = p_.stitches.mapped_at(s);
       if (mapped == 0) continue;
       if (result<void> done = p_.backend.set_access(s.begin, mapped, access::read_write); !done) return done;
     }

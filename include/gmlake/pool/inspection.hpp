@@ -59,7 +59,8 @@ template <PoolConfig Config>
     }
   }
   for (stitch const& s : p.stitches.all()) {
-    stitch_snapshot t{.begin = s.begin, .size = s.size, .live = s.serves != nullptr, .extents = {}};
+    stitch_snapshot t{
+        .begin = s.begin, .size = s.size, .vacated = s.vacated, .live = s.serves != nullptr, .extents = {}};
     if (s.serves != nullptr) {
       t.block = s.serves->begin;
       t.served = s.serves->size;
@@ -132,9 +133,10 @@ template <PoolConfig Config>
     bytes size = 0;
     for (std::size_t i = 0; i < s.count; ++i) size += s.chunks[i]->size;
     if (size != s.size || s.size > s.room) return "a stitch maps its chunks side by side";
-    if (s.movable ? s.base != 0 : s.vacated()) return "only movable stitches are vacated";
-    if (s.lent > (s.vacated() ? s.room : 0)) return "only vacated stitches show other memory";
-    if (!s.vacated() && s.base >= s.chunks[0]->size) return "a stitch begins on its first chunk";
+    if (s.movable ? s.base != 0 : s.vacated) return "only movable stitches are vacated";
+    if (s.vacated && s.serves == nullptr) return "only blocks are vacated";
+    if (s.lent > (s.vacated && s.count == 0 ? s.room : 0)) return "only vacated stitches show other memory";
+    if (!s.vacated && s.base >= s.chunks[0]->size) return "a stitch begins on its first chunk";
     mapped += s.count;
     if (s.serves == nullptr) {
       ++idle.count;
@@ -144,7 +146,7 @@ template <PoolConfig Config>
     }
     ++serving;
     block const& b = *s.serves;
-    if (b.view != &s || b.begin != s.begin + s.base || b.in != nullptr || (!s.vacated() && b.size > s.capacity())) {
+    if (b.view != &s || b.begin != s.begin + s.base || b.in != nullptr || (!s.vacated && b.size > s.capacity())) {
       return "a stitch and its block agree";
     }
     if (b.state == block_state::taken) continue;  // an arena's view: what it holds, the arena knows
@@ -153,7 +155,7 @@ template <PoolConfig Config>
       if (t->state != block_state::taken) return "a stitch's memory is taken";
       taken += t->size;
     }
-    if (taken != (s.vacated() ? 0 : b.size)) return "a stitch takes as much as it serves";
+    if (taken != (s.vacated ? 0 : b.size)) return "a stitch takes as much as it serves";
     if (b.state == block_state::live) ++live;
   }
   if (serving != p.stitches.live()) return "stitches that serve are counted";

@@ -30,6 +30,13 @@ enum class placement : std::uint8_t {
   movable,     ///< a view of its own, whose memory can be taken away and replaced (`vacate`, `refill`)
 };
 
+/// What becomes of a movable block's mapping when its memory is taken away.
+enum class vacating : std::uint8_t {
+  unmap,  ///< whatever touches the block is at fault
+  leave,  ///< it stays until the block has memory again, which takes few driver calls or none where that is mostly what
+          ///< it had; what touches the block meanwhile touches other blocks' memory
+};
+
 struct request {
   bytes size = 0;
   stream on{};

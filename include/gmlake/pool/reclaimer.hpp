@@ -32,13 +32,14 @@ class reclaimer {
     return {};
   }
 
-  /// Unmaps every idle stitch whose last use is over. Returns whether there was any.
+  /// Unmaps every idle stitch whose last use is over, and what is mapped of those vacated. Returns whether there was
+  /// any.
   [[nodiscard]] result<bool> evict_idle() noexcept {
     bool any = false;
     if (p_->options.pinned) return any;
     for (auto i = p_->stitches.all().begin(); i != p_->stitches.all().end();) {
       stitch& s = *i++;
-      if (s.serves != nullptr || !p_->space.time().all_passed(s.last_use)) continue;
+      if (!evictable(s)) continue;
       if (result<void> done = evict(s); !done) return failure(done.error());
       any = true;
     }
@@ -85,9 +86,14 @@ class reclaimer {
     }
   }
 
+  /// Whether nobody has the memory mapped there by this stitch, and no device work uses its addresses.
+  [[nodiscard]] bool evictable(stitch const& s) const noexcept {
+    return s.vacated ? s.count > 0 : s.serves == nullptr && p_->space.time().all_passed(s.last_use);
+  }
+
   [[nodiscard]] result<void> evict(stitch& s) noexcept {
     stitch_event const gone{s.begin, s.size, s.count};
-    if (result<void> done = p_->stitches.evict(s); !done) return done;
+    if (result<void> done = s.vacated ? p_->stitches.vacate(s) : p_->stitches.evict(s); !done) return done;
     p_->observer.evicted(gone);
     return {};
   }
@@ -95,7 +101,7 @@ class reclaimer {
   [[nodiscard]] result<void> evict_on(chunk const& c) noexcept {
     for (auto i = p_->stitches.all().begin(); i != p_->stitches.all().end() && c.stitches > 0;) {
       stitch& s = *i++;
-      if (s.serves != nullptr || !p_->space.time().all_passed(s.last_use)) continue;
+      if (!evictable(s)) continue;
       if (std::find(s.chunks.get(), s.chunks.get() + s.count, &c) == s.chunks.get() + s.count) continue;
       if (result<void> done = evict(s); !done) return done;
     }

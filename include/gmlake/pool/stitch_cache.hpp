@@ -62,8 +62,8 @@ class stitch_cache {
     return &s;
   }
 
-  /// Maps the extents' chunks where nothing is mapped: into a vacated stitch. Precondition: they fit its room. Errors
-  /// as for `map`; then nothing is mapped.
+  /// Maps the extents' chunks into a stitch where nothing is mapped. Precondition: they fit its room. Errors as for
+  /// `map`; then nothing is mapped.
   [[nodiscard]] result<void> fill(stitch& s, std::span<extent const> extents) noexcept {
     std::unique_ptr<chunk*[]> chunks(new (std::nothrow) chunk*[extents.size()]);
     if (chunks == nullptr) return failure(errc::out_of_host_memory, "stitch");
@@ -82,6 +82,7 @@ class stitch_cache {
     s.size = mapped;
     s.count = extents.size();
     s.chunks = std::move(chunks);
+    s.vacated = false;
     for (std::size_t i = 0; i < s.count; ++i) ++s.chunks[i]->stitches;
     return {};
   }
@@ -89,8 +90,24 @@ class stitch_cache {
   /// Unmaps the chunks of a stitch that serves a block; its addresses stay. Precondition: no device work uses them any
   /// more. On failure it stays as it is.
   [[nodiscard]] result<void> vacate(stitch& s) noexcept {
-    if (result<void> done = owed_->backend().unmap(s.begin, s.size); !done) return done;
-    let_chunks_go(s);
+    if (s.count > 0) {
+      if (result<void> done = owed_->backend().unmap(s.begin, s.size); !done) return done;
+      let_chunks_go(s);
+    }
+    s.vacated = true;
+    return {};
+  }
+
+  /// Maps `by` in the place of the chunks number `at`, in ascending order, each as large as the one before. The stitch
+  /// serves nobody, or is vacated. Precondition: no device work uses its addresses any more. Errors: the backend's;
+  /// then some are replaced, or nothing is mapped any more (`count` tells).
+  [[nodiscard]] result<void> replace(stitch& s, std::span<std::size_t const> at, std::span<chunk* const> by) noexcept {
+    for (std::size_t k = 0; k < at.size();) {
+      std::size_t end = k + 1;
+      while (end < at.size() && at[end] == at[end - 1] + 1) ++end;
+      if (result<void> done = replace_run(s, at[k], by.subspan(k, end - k)); !done) return done;
+      k = end;
+    }
     return {};
   }
 
@@ -124,8 +141,7 @@ class stitch_cache {
   /// The block of a vacated stitch was freed: its addresses go back.
   void discard(stitch& s) noexcept {
     --live_;
-    if (s.lent > 0) owed_->unmap(s.begin, s.lent);
-    drop(s);
+    unmap(s);
   }
 
   /// The stitch serves `b` from now on.
@@ -147,8 +163,13 @@ class stitch_cache {
   /// Its block was freed, with the given stamp: the mapping stays, for another of its size.
   void rest(stitch& s, tick stamp) noexcept {
     s.serves = nullptr;
+    s.vacated = false;
     s.last_use = stamp;
     --live_;
+    put_back(s);
+  }
+  /// One that was woken serves nobody after all.
+  void put_back(stitch& s) noexcept {
     by_size_.insert(s);
     evict_.insert(s);
     ++idle_.count;
@@ -171,9 +192,12 @@ class stitch_cache {
 
   /// Unmaps a stitch that serves nobody and is not idle.
   void unmap(stitch& s) noexcept {
-    if (bytes const mapped = s.vacated() ? s.lent : s.size; mapped > 0) owed_->unmap(s.begin, mapped);
+    if (bytes const mapped = mapped_at(s); mapped > 0) owed_->unmap(s.begin, mapped);
     drop(s);
   }
+
+  /// Bytes mapped from a stitch's beginning on, of the lake's chunks or lent.
+  [[nodiscard]] static bytes mapped_at(stitch const& s) noexcept { return s.lent > 0 ? s.lent : s.size; }
 
   /// Unmaps everything, whatever state it is in; failures are passed over.
   void release_all() noexcept {
@@ -203,6 +227,38 @@ class stitch_cache {
     bytes size = 0;
     for (extent const& e : extents) size += e.of->size;
     return size;
+  }
+
+  /// The same for chunks side by side, from number `first` on.
+  [[nodiscard]] result<void> replace_run(stitch& s, std::size_t first, std::span<chunk* const> by) noexcept {
+    Backend& backend = owed_->backend();
+    address begin = s.begin;
+    for (std::size_t i = 0; i < first; ++i) begin = begin + s.chunks[i]->size;
+    bytes run = 0;
+    for (std::size_t i = 0; i < by.size(); ++i) run += s.chunks[first + i]->size;
+    if (result<void> done = backend.unmap(begin, run); !done) return done;
+    bytes mapped = 0;
+    result<void> done;
+    for (std::size_t i = 0; i < by.size() && done; ++i) {
+      done = backend.map(begin + mapped, by[i]->size, by[i]->memory);
+      if (!done) break;
+      mapped += by[i]->size;
+      --std::exchange(s.chunks[first + i], by[i])->stitches;
+      ++by[i]->stitches;
+    }
+    if (done) done = backend.set_access(begin, run, access::read_write);
+    if (!done) lose(s, begin + mapped, begin + run);
+    return done;
+  }
+
+  /// Unmaps what is mapped: all but [gap, gap_end).
+  void lose(stitch& s, address gap, address gap_end) noexcept {
+    address at = s.begin;
+    for (std::size_t i = 0; i < s.count; ++i) {
+      if (at < gap || at >= gap_end) owed_->unmap(at, s.chunks[i]->size);
+      at = at + s.chunks[i]->size;
+    }
+    let_chunks_go(s);
   }
 
   void let_chunks_go(stitch& s) noexcept {

@@ -61,11 +61,21 @@ class stitcher {
   /// A block of n bytes whose memory can be taken away and replaced, or the shortfall: on a movable stitch that is
   /// idle, or on a new one even where contiguous memory is free. Errors as for `make`.
   [[nodiscard]] result<outcome> make_movable(stream_index user, bytes n, bytes alignment) noexcept {
-    stitch* const idle = p_->stitches.find(
-        n, [&](stitch& s) noexcept { return s.movable && is_aligned(s.begin, alignment) && usable(user, s, n); });
-    if (idle != nullptr) {
-      if (!prepare(*idle, n)) return failure(errc::out_of_host_memory, "stitch");
-      return outcome{&wake(user, *idle, n), 0};
+    if (stitch* const idle = nearest(user, n, alignment); idle != nullptr) {
+      stitch_event const was{idle->begin, idle->size, idle->count};
+      p_->stitches.wake(*idle);
+      result<bool> const whole = mend(user, *idle, n);
+      if (whole && *whole) {
+        p_->observer.reused(was);
+        return outcome{&serve(user, *idle, n), 0};
+      }
+      if (idle->count > 0) {
+        p_->stitches.put_back(*idle);
+      } else {
+        p_->stitches.unmap(*idle);
+        p_->observer.evicted(was);
+      }
+      if (!whole) return failure(whole.error());
     }
     result<std::span<extent const>> const from = choose(user, n, false, any_size);
     if (!from) return failure(from.error());
@@ -78,21 +88,46 @@ class stitcher {
 
   /// Takes the memory from under a movable block and gives it to the lake, free for all; the block keeps its address.
   /// Precondition: no device work uses it any more. Error: the driver's; then nothing has changed.
-  [[nodiscard]] result<void> vacate(block& b) noexcept {
-    stitch_event const gone{b.view->begin, b.view->size, b.view->count};
-    if (result<void> done = p_->stitches.vacate(*b.view); !done) return done;
+  [[nodiscard]] result<void> vacate(block& b, vacating how) noexcept {
+    stitch& s = *b.view;
+    if (how == vacating::unmap) {
+      if (result<void> done = unmap(s); !done) return done;
+    }
+    s.vacated = true;
+    give_back_taken(b, b.on, 0);
+    return {};
+  }
+
+  /// Unmaps what is mapped of a stitch that serves a block or is vacated. Precondition and error as for `vacate`.
+  [[nodiscard]] result<void> unmap(stitch& s) noexcept {
+    if (s.count == 0) return {};
+    stitch_event const gone{s.begin, s.size, s.count};
+    if (result<void> done = p_->stitches.vacate(s); !done) return done;
     p_->observer.evicted(gone);
-    give_back_taken(b, nobody, 0);
     return {};
   }
 
   /// Puts free memory under a vacated block, for work on `user`, or tells the shortfall. Errors as for `make`.
   [[nodiscard]] result<outcome> refill(stream_index user, block& b) noexcept {
     stitch& s = *b.view;
+    if (s.count > 0) {
+      stitch_event const was{s.begin, s.size, s.count};
+      result<bool> const whole = mend(user, s, b.size);
+      if (s.count == 0) p_->observer.evicted(was);
+      if (!whole) return failure(whole.error());
+      if (*whole) {
+        p_->observer.reused(was);
+        s.vacated = false;
+        b.on = user;
+        take(s, b);
+        return outcome{&b, 0};
+      }
+    }
     result<std::span<extent const>> const from = choose(user, b.size, false, s.room - align_up(b.size, p_->granule));
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     if (!prepare(*from)) return failure(errc::out_of_host_memory, "stitch");
+    if (result<void> done = unmap(s); !done) return failure(done.error());
     if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
     p_->observer.stitched({s.begin, s.size, s.count});
     b.on = user;
@@ -100,11 +135,11 @@ class stitcher {
     return outcome{&b, 0};
   }
 
-  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache; the addresses
-  /// alone of one that was vacated go back to the device. The block's node is released.
+  /// The block of a stitch has been freed: its memory goes back to the lake, the mapping into the cache; where nothing
+  /// is mapped any more, the addresses go back to the device. The block's node is released.
   void end(block& b, stream_index on, tick stamp) noexcept {
     give_back_taken(b, on, stamp);
-    if (b.view->vacated()) p_->stitches.discard(*b.view);
+    if (b.view->count == 0) p_->stitches.discard(*b.view);
     else p_->stitches.rest(*b.view, stamp);
     p_->space.home().release_block(b);
   }
@@ -141,6 +176,87 @@ class stitcher {
     s.movable = room > 0;
     p_->observer.stitched({s.begin, s.size, s.count});
     return outcome{&serve(user, s, n), 0};
+  }
+
+  /// The idle movable stitch for n bytes whose memory can be had with the fewest chunks replaced; null where there is
+  /// none.
+  [[nodiscard]] stitch* nearest(stream_index user, bytes n, bytes alignment) noexcept {
+    stitch* best = nullptr;
+    std::size_t least = 0;
+    (void)p_->stitches.find(n, [&](stitch& s) noexcept {
+      bool const fits = s.movable && s.size - s.chunks[s.count - 1]->size < n && is_aligned(s.begin, alignment);
+      if (!fits) return false;
+      std::size_t missing = 0;
+      each_missing(user, s, n, [&](std::size_t, bytes) noexcept { ++missing; });
+      // Addresses that the device may still use can't be mapped anew.
+      if (missing > 0 && !p_->space.time().all_passed(s.last_use)) return false;
+      if (best == nullptr || missing < least) best = &s, least = missing;
+      return least == 0;
+    });
+    return best;
+  }
+
+  /// Replaces those chunks of a movable stitch whose memory the user can't have at once, so that it can serve n bytes;
+  /// whether it can now. Precondition: it serves nobody or is vacated, and no device work uses its addresses. Errors:
+  /// the driver's and `out_of_host_memory`; then what is mapped is as good as any, or nothing is (`count` tells).
+  [[nodiscard]] result<bool> mend(stream_index user, stitch& s, bytes n) noexcept {
+    bytes wanted = 0;
+    bytes size = 0;
+    bool alike = true;
+    bool partly = false;
+    std::size_t count = 0;
+    each_missing(user, s, n, [&](std::size_t i, bytes used) noexcept {
+      alike = alike && (count++ == 0 || size == s.chunks[i]->size);
+      size = s.chunks[i]->size;
+      wanted += used;
+      partly = used < size;
+    });
+    if (!alike) return false;
+    if (count > 0) {
+      result<bool> found = choose_like(user, s, n, size, wanted, partly);
+      if (!found || !*found) return found;
+      if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
+    }
+    if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
+    return true;
+  }
+
+  /// Chunks of one size that the stitch has not, for those it misses of n bytes: `wanted` together, of the last only
+  /// the beginning where `partly`. Whether there are as many. Error: `out_of_host_memory`.
+  [[nodiscard]] result<bool> choose_like(stream_index user, stitch& s, bytes n, bytes size, bytes wanted,
+                                         bool partly) noexcept {
+    if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
+    tails_.clear();
+    if (!partly) heads_.clear();
+    std::span const has(s.chunks.get(), s.count);
+    auto const unlike = [&](extent const& e) noexcept {
+      return e.of->size != size || std::ranges::find(has, e.of) != has.end();
+    };
+    std::erase_if(whole_, unlike);
+    std::erase_if(heads_, unlike);
+    stitch_choice const choice = p_->stitch.choose({whole_, tails_, heads_}, wanted, chosen_);
+    if (choice.shortfall > 0) return false;
+    try {
+      missing_.clear();
+      replacing_.clear();
+      each_missing(user, s, n, [&](std::size_t i, bytes) { missing_.push_back(i); });
+      for (extent const& e : std::span(chosen_).first(choice.count)) replacing_.push_back(e.of);
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "stitch");
+    }
+    return missing_.size() == replacing_.size();
+  }
+
+  /// Calls `f(number, bytes used of it)` for the chunks beneath a movable stitch's first n bytes that the user can't
+  /// have at once.
+  template <class F>
+  void each_missing(stream_index user, stitch& s, bytes n, F&& f) {
+    bytes offset = 0;
+    for (std::size_t i = 0; i < s.count && offset < n; offset += s.chunks[i++]->size) {
+      chunk& c = *s.chunks[i];
+      bytes const used = std::min(c.size, n - offset);
+      if (!p_->space.usable(user, c, c.home, used)) f(i, used);
+    }
   }
 
   void give_back_taken(block& b, stream_index on, tick stamp) noexcept {
@@ -256,6 +372,8 @@ class stitcher {
 
   parts* p_;
   std::vector<block*> free_;
+  std::vector<std::size_t> missing_;
+  std::vector<chunk*> replacing_;
   std::vector<extent> whole_, tails_, heads_, chosen_;
   bytes shortfall_ = 0;  ///< of the last choice
 };

@@ -28,7 +28,7 @@ namespace gmlake::swap {
 /// A pool of movable blocks, as `basic_pool` is.
 template <class P>
 concept MovablePool = Pool<P> && requires(P& p, address a, stream s) {
-  { p.vacate(a) } noexcept -> std::same_as<result<void>>;
+  { p.vacate(a, vacating::leave) } noexcept -> std::same_as<result<void>>;
   { p.refill(a, s) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
@@ -94,6 +94,7 @@ class mover {
       return done;
     }
     b.copy = copy;
+    b.way = vacating::unmap;
     b.contents = !discarding;
     if (copying) seen_.copied_out += b.size;
     begin_move(b, residency::leaving);
@@ -114,13 +115,19 @@ class mover {
       stay(b, b.read_only);
       return failed<bool>(heard.error());
     }
-    if (result<void> done = device_->vacate(b.begin); !done) return failed<bool>(done.error());
+    if (result<void> done = device_->vacate(b.begin, b.way); !done) return failed<bool>(done.error());
     end_move(b, residency::absent);
     ++seen_.departures;
     seen_.absent += b.size;
     if (b.contents) rest(b);
     else let_copy_go(b);
     return true;
+  }
+
+  /// Whatever touches a block that is absent, or will be, is at fault from now on. Error: the driver's.
+  [[nodiscard]] result<void> unmap(block& b) noexcept {
+    b.way = vacating::unmap;
+    return b.state == residency::absent && !b.in_place ? device_->vacate(b.begin, b.way) : result<void>{};
   }
 
   /// leaving → mapped: it is wanted again before it has gone. Its copy is of no use, unless nobody writes the block.
@@ -147,7 +154,7 @@ class mover {
     if (!done) {
       ++seen_.failures;
       // Should one of these fail too, the next arrival finds the memory there.
-      if (streams_.synchronize_device() && tell_going(b) && device_->vacate(b.begin)) rest(b);
+      if (streams_.synchronize_device() && tell_going(b) && device_->vacate(b.begin, vacating::unmap)) rest(b);
       return done;
     }
     if (b.contents) seen_.copied_in += b.size;

@@ -51,6 +51,7 @@ struct pager_job {
   std::size_t next_return = 0;  ///< in the leg, and beyond its end in the next one
   bool by_plan = false;         ///< since the step's beginning
   std::uint32_t trust = 0;      ///< steps on end that went by plan
+  std::uint32_t repeats = 0;    ///< of them, those by this very plan
 
   // In this step.
   bytes evicted = 0;

@@ -18,6 +18,9 @@ struct pager_options {
   swap::channel channel = {};  ///< as calibrated
   bytes smallest = 0;     ///< smaller requests stay on the device, if that is more than what the pool says of itself
   bool schedules = true;  ///< false: on demand only
+  /// What a schedule moves stays mapped while it is away, once whole steps have gone by that schedule: it comes back
+  /// with few driver calls. Who touches it meanwhile without saying so touches others' memory. False: that is a fault.
+  bool leave_mapped = true;
   /// A thread of its own makes the schedules, which are followed once they are there. False: the call that begins a
   /// step does, and waits for a second or so; replays are the same each time.
   bool in_background = false;

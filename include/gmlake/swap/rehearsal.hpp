@@ -33,7 +33,7 @@ struct rehearsal_result {
 template <class P>
 concept RehearsalPool = Pool<P> && requires(P& p, request const& r, address a) {
   { p.allocate(r) } noexcept -> std::same_as<result<address>>;
-  { p.vacate(a) } noexcept -> std::same_as<result<void>>;
+  { p.vacate(a, vacating::leave) } noexcept -> std::same_as<result<void>>;
   { p.refill(a) } noexcept -> std::same_as<result<void>>;
 };
 
@@ -42,8 +42,13 @@ template <RehearsalPool P>
 class rehearsal {
  public:
   /// Preconditions: as for `changes_of`, which made `all`.
-  rehearsal(P& pool, program const& p, schedule const& s, std::vector<change> all)
-      : pool_(pool), program_(p), changes_(std::move(all)), moves_(p.variables.size()), blocks_(p.variables.size()) {
+  rehearsal(P& pool, program const& p, schedule const& s, std::vector<change> all, vacating way = vacating::leave)
+      : pool_(pool),
+        program_(p),
+        changes_(std::move(all)),
+        way_(way),
+        moves_(p.variables.size()),
+        blocks_(p.variables.size()) {
     for (move const& m : s.moves) moves_[m.away.variable] = true;
   }
 
@@ -87,7 +92,7 @@ class rehearsal {
       }
       case change_kind::dead: done = pool_.deallocate(block); break;
       case change_kind::left:
-        done = pool_.vacate(block);
+        done = pool_.vacate(block, way_);
         ++result_.moved;
         break;
       case change_kind::returns: done = pool_.refill(block); break;
@@ -101,6 +106,7 @@ class rehearsal {
   P& pool_;
   program const& program_;
   std::vector<change> changes_;
+  vacating way_;
   std::vector<bool> moves_;
   std::vector<address> blocks_;
   rehearsal_result result_;

@@ -28,7 +28,8 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.deallocate(a) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
-  { p.swap_out(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.swap_out(a, s, vacating::leave) } noexcept -> std::same_as<result<void>>;
+  { p.unmap_absent() } noexcept -> std::same_as<result<void>>;
   { p.swap_in(a, s) } noexcept -> std::same_as<result<void>>;
   { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.end_departure() } noexcept -> std::same_as<bool>;
@@ -152,9 +153,10 @@ class resident_set {
   }
 
   /// Sends a page away that is here and that nobody holds; whether it goes.
-  [[nodiscard]] bool send(page& p, bool planned) noexcept {
+  [[nodiscard]] bool send(page& p, bool planned, vacating way = vacating::unmap) noexcept {
     unlist(p);
-    if (result<void> done = pool_->swap_out(p.begin, p.last); !done) {
+    if (!options_->leave_mapped) way = vacating::unmap;
+    if (result<void> done = pool_->swap_out(p.begin, p.last, way); !done) {
       ++seen_->refused;
       if (!p.refused) refused_.push_back(p);
       p.refused = true;
@@ -181,6 +183,11 @@ class resident_set {
       settle_down(p, now ? *now : residency::mapped);
     }
     return true;
+  }
+
+  /// Nothing that is out is left mapped.
+  void unmap_absent() noexcept {
+    if (!pool_->unmap_absent()) ++seen_->refused;
   }
 
   /// Those that could not leave may try again.

@@ -2,6 +2,7 @@
 /// Carries out the plan in force as a job's operations end: sends away and brings back, both in the plan's order, and
 /// gives the plan up when the step does something else. It never sends anything away on demand.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -41,6 +42,9 @@ class step_follower {
   /// A step has begun, for which `plan` is in force; null: none.
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
+    std::uint32_t const repeats = plan != nullptr && plan == j.plan ? std::min(j.repeats + 1, j.trust) : 0;
+    if (repeats == 0) unmap(j);
+    j.repeats = repeats;
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = j.now().returns.size();
       j.next_return = j.next_return > ended ? j.next_return - ended : 0;
@@ -57,7 +61,16 @@ class step_follower {
   [[gnu::cold]] void leave_plan(pager_job& j, std::uint32_t i) noexcept {
     ++seen_->departures;
     j.by_plan = false;
+    unmap(j);
     take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
+  }
+
+  /// Whether what the plan sends away stays mapped, which spares driver calls. Whoever touches it then without saying
+  /// so finds other data; so not before whole steps have gone by this plan in which that would have been a fault.
+  [[nodiscard]] static bool leaves_mapped(pager_job const& j) noexcept { return j.by_plan && j.repeats >= 2; }
+  void unmap(pager_job& j) noexcept {
+    if (j.repeats >= 2) pages_->unmap_absent();
+    j.repeats = 0;
   }
 
   /// From here on, in a step that may have begun already.
@@ -92,6 +105,7 @@ class step_follower {
 
   /// Sends away what is to leave once operation i has ended, in the schedule's order.
   void go_away(pager_job& j, std::uint32_t i) noexcept {
+    vacating const way = leaves_mapped(j) ? vacating::leave : vacating::unmap;
     for (auto const& outs = j.now().outs; j.next_out < outs.size(); ++j.next_out) {
       planned_out const& o = outs[j.next_out];
       if (o.after > i) return;
@@ -101,7 +115,7 @@ class step_follower {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival
       }
-      if (p->where == page::place::here && pages_->send(*p, true)) ++seen_->planned_out;
+      if (p->where == page::place::here && pages_->send(*p, true, way)) ++seen_->planned_out;
     }
   }
 

@@ -103,15 +103,31 @@ class swapping_pool {
   }
 
   /// Sends a block to host memory, behind the work queued on `last`, on the stream that it was allocated for and on
-  /// those recorded. No effect on one that is leaving or absent. Where pinned memory is short, the oldest copies are
-  /// written to the file first, in the caller's time. Errors: `unknown_pointer`; `invalid_argument` (it is not
-  /// swappable, or pinned); `out_of_host_memory`: neither has room, and it stays; the driver's, likewise.
-  [[nodiscard]] result<void> swap_out(address at, stream last) noexcept {
+  /// those recorded; `way`: what becomes of its mapping. No effect on one that is leaving or absent. Where pinned
+  /// memory is short, the oldest copies are written to the file first, in the caller's time. Errors: `unknown_pointer`;
+  /// `invalid_argument` (it is not swappable, or pinned); `out_of_host_memory`: neither has room, and it stays; the
+  /// driver's, likewise.
+  [[nodiscard]] result<void> swap_out(address at, stream last, vacating way = vacating::unmap) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
     if (b == nullptr) return failure(errc::unknown_pointer, "swap_out");
     if (b->pins > 0) return failure(errc::invalid_argument, "swap_out: pinned");
-    return depart(*b, last, false);
+    bool const leaves = b->state == residency::mapped || b->state == residency::arriving;
+    result<void> done = depart(*b, last, false);
+    if (done && leaves) b->way = way;
+    return done;
+  }
+
+  /// Whatever touches an absent block from now on is at fault: what was left mapped is unmapped. Returns the first
+  /// error, the driver's; the others are unmapped then.
+  [[nodiscard]] result<void> unmap_absent() noexcept {
+    std::scoped_lock const lock(mutex_);
+    result<void> first;
+    for (block& b : all_) {
+      result<void> done = mover_.unmap(b);
+      if (!done && first) first = done;
+    }
+    return first;
   }
 
   /// What is queued on `on` from now on may use the block: it is brought back if it is not there. Errors:
