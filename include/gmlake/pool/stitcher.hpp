@@ -200,51 +200,48 @@ class stitcher {
   /// whether it can now. Precondition: it serves nobody or is vacated, and no device work uses its addresses. Errors:
   /// the driver's and `out_of_host_memory`; then what is mapped is as good as any, or nothing is (`count` tells).
   [[nodiscard]] result<bool> mend(stream_index user, stitch& s, bytes n) noexcept {
-    bytes wanted = 0;
-    bytes size = 0;
-    bool alike = true;
-    bool partly = false;
-    std::size_t count = 0;
-    each_missing(user, s, n, [&](std::size_t i, bytes used) noexcept {
-      alike = alike && (count++ == 0 || size == s.chunks[i]->size);
-      size = s.chunks[i]->size;
-      wanted += used;
-      partly = used < size;
-    });
-    if (!alike) return false;
-    if (count > 0) {
-      result<bool> found = choose_like(user, s, n, size, wanted, partly);
-      if (!found || !*found) return found;
-      if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
-    }
+    result<bool> found = find_missing(user, s, n);
+    if (!found || !*found) return found;
+    if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
     if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
     return true;
   }
 
-  /// Chunks of one size that the stitch has not, for those it misses of n bytes: `wanted` together, of the last only
-  /// the beginning where `partly`. Whether there are as many. Error: `out_of_host_memory`.
-  [[nodiscard]] result<bool> choose_like(stream_index user, stitch& s, bytes n, bytes size, bytes wanted,
-                                         bool partly) noexcept {
-    if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
-    tails_.clear();
-    if (!partly) heads_.clear();
-    std::span const has(s.chunks.get(), s.count);
-    auto const unlike = [&](extent const& e) noexcept {
-      return e.of->size != size || std::ranges::find(has, e.of) != has.end();
-    };
-    std::erase_if(whole_, unlike);
-    std::erase_if(heads_, unlike);
-    stitch_choice const choice = p_->stitch.choose({whole_, tails_, heads_}, wanted, chosen_);
-    if (choice.shortfall > 0) return false;
+  /// Which chunks those are, and for each another as large; whether there are as many. Error: `out_of_host_memory`.
+  [[nodiscard]] result<bool> find_missing(stream_index user, stitch& s, bytes n) noexcept {
+    missing_.clear();
+    replacing_.clear();
+    bool whole = true;
     try {
-      missing_.clear();
-      replacing_.clear();
       each_missing(user, s, n, [&](std::size_t i, bytes) { missing_.push_back(i); });
-      for (extent const& e : std::span(chosen_).first(choice.count)) replacing_.push_back(e.of);
+      if (missing_.empty()) return true;
+      if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
+      std::span const has(s.chunks.get(), s.count);
+      auto const had = [&](extent const& e) noexcept { return std::ranges::find(has, e.of) != has.end(); };
+      std::erase_if(whole_, had);
+      std::erase_if(heads_, had);
+      each_missing(user, s, n, [&](std::size_t i, bytes used) {
+        chunk* const other = whole ? like(*s.chunks[i], used) : nullptr;
+        whole = whole && other != nullptr;
+        if (whole) replacing_.push_back(other);
+      });
     } catch (std::bad_alloc const&) {
       return failure(errc::out_of_host_memory, "stitch");
     }
-    return missing_.size() == replacing_.size();
+    return whole;
+  }
+
+  /// A chunk as large whose first bytes are free, which is no candidate any more then; null where there is none.
+  [[nodiscard]] chunk* like(chunk const& c, bytes used) noexcept {
+    auto const fits = [&](extent const& e) noexcept { return e.of->size == c.size && e.size >= used; };
+    if (used < c.size) {
+      if (auto const head = std::ranges::find_if(heads_, fits); head != heads_.end()) return head->of;
+    }
+    auto const whole = std::ranges::find_if(whole_, fits);
+    if (whole == whole_.end()) return nullptr;
+    chunk* const found = whole->of;
+    whole_.erase(whole);
+    return found;
   }
 
   /// Calls `f(number, bytes used of it)` for the chunks beneath a movable stitch's first n bytes that the user can't

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
 
