@@ -10,8 +10,9 @@ BF = torch.bfloat16
 
 
 def cnn(build, batch, size, mixed=False, changing=()):
-    """A CNN with SGD, in single precision as PyTorch has it by default, or in mixed precision with channels last; sizes
-    take turns where it changes."""
+    """A CNN with SGD, in single precision (without TF32, as the papers' GPUs have none), or in mixed precision with
+    channels last; sizes take turns where it changes."""
+    torch.backends.cudnn.allow_tf32 = mixed
     form = torch.channels_last if mixed else torch.contiguous_format
     model = build().cuda().to(memory_format=form).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -72,5 +73,6 @@ PROGRAMS = {
     "gpt2": lambda: language("gpt2", 8, 1024),
     "opt1.3b": lambda: language("opt1.3b", 8, 768),
     "opt1.3b-recomputed": lambda: language("opt1.3b", 16, 768, recomputed=True),
+    "opt1.3b-lora-recomputed": lambda: language("opt1.3b", 16, 768, adapted=True, recomputed=True),
     "llama7b-lora": lambda: language("llama7b", 8, 1024, adapted=True, recomputed=True),
 }

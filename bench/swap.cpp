@@ -5,17 +5,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/traces.hpp"
+#include "gmlake/pool/presets/lake.hpp"
 #include "gmlake/swap/autoswap.hpp"
+#include "gmlake/swap/changes.hpp"
 #include "gmlake/swap/least_stall.hpp"
 #include "gmlake/swap/lowest_peak.hpp"
 #include "gmlake/swap/machine.hpp"
 #include "gmlake/swap/mix.hpp"
 #include "gmlake/swap/peak_bound.hpp"
+#include "gmlake/swap/rehearsal.hpp"
 #include "gmlake/swap/time_bound.hpp"
 #include "gmlake/trace/typical_step.hpp"
 
@@ -131,6 +136,41 @@ void under_limit(std::vector<step> const& all, swap::machine const& m) {
   }
 }
 
+/// What a step's moves cost in driver calls once steps repeat, modelled, and what the pool reserves for it.
+void mappings(std::vector<step> const& all) {
+  constexpr bytes smallest = 16_MiB;  // as in PyTorch
+  constexpr std::uint32_t warm = 4, steps = 12;
+  std::printf("%-20s %9s %8s | %8s %8s %12s | %8s %8s %12s\n", "mappings at 0.65", "limit MiB", "moves",
+              "unmapped:", "calls ms", "reserved MiB", "left:", "calls ms", "reserved MiB");
+  for (step const& s : all) {
+    swap::program const& p = s.typical.program;
+    swap::machine const m;
+    setting const at(p, m.channel, smallest);
+    auto const limit = static_cast<bytes>(limited_to * static_cast<double>(at.peak()));
+    auto const found = swap::least_stall(at, limit).find();
+    if (!found) continue;
+    std::printf("%-20s %9.0f %8zu", s.name.c_str(), mib(limit), found->schedule.moves.size());
+    for (vacating const way : {vacating::unmap, vacating::leave}) {
+      auto const after = [&](std::uint32_t n) {
+        lake_pool<simulated> on(simulated({.capacity = simulated_options::unlimited}));
+        auto const changes = changes_of(p, found->schedule, m.channel, found->outcome);
+        swap::rehearsal_result const r = swap::rehearsal(on, p, found->schedule, changes, way).run(n);
+        return std::pair(r, on.stats().driver.total());
+      };
+      auto const [early, before] = after(warm);
+      auto const [late, total] = after(steps);
+      if (late.failed) {
+        std::printf(" | %s", "failed");
+        continue;
+      }
+      std::printf(" | %8.0f %8.2f %12.0f", static_cast<double>(total.calls - before.calls) / (steps - warm),
+                  ms(total.time - before.time) / (steps - warm), mib(late.reserved_peak));
+    }
+    std::printf("\n");
+    (void)std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -142,4 +182,6 @@ int main(int argc, char** argv) {
   without_stalls(all, {});
   std::printf("\n");
   under_limit(all, {});
+  std::printf("\n");
+  mappings(all);
 }

@@ -61,7 +61,7 @@ using namespace gmlake;
 
 extern "C" {
 
-GMLAKE_EXPORT int gmlake_abi_version() { return 4; }
+GMLAKE_EXPORT int gmlake_abi_version() { return 5; }
 
 GMLAKE_EXPORT char const* gmlake_configure(char const* text) {
   return attempt([&] {

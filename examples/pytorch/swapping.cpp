@@ -111,16 +111,22 @@ GMLAKE_EXPORT char const* gmlake_page_access(int device, unsigned long long cons
     }
   });
 }
-GMLAKE_EXPORT long long gmlake_page_operation(int device) {
+GMLAKE_EXPORT long long gmlake_page_operation(int device, void* on) {
   torch_swapper* const s = swapper_on(device);
-  return s != nullptr ? s->end_operation() : -1;
+  return s != nullptr ? s->end_operation(to_stream(on)) : -1;
 }
 GMLAKE_EXPORT void gmlake_page_took(int device, long long operation, long long nanoseconds) {
   torch_swapper* const s = swapper_on(device);
   if (s != nullptr && operation >= 0) s->took(operation, std::chrono::nanoseconds(nanoseconds));
 }
-GMLAKE_EXPORT void gmlake_page_step(int device) {
-  if (torch_swapper* const s = swapper_on(device)) s->begin_step();
+GMLAKE_EXPORT void gmlake_page_step(int device, void* on) {
+  if (torch_swapper* const s = swapper_on(device)) s->begin_step(to_stream(on));
+}
+GMLAKE_EXPORT char const* gmlake_job_begin(int device, void* on, unsigned priority) {
+  return attempt([&] { check(made_swapper(device).begin_job(to_stream(on), priority)); });
+}
+GMLAKE_EXPORT char const* gmlake_job_end(int device, void* on) {
+  return attempt([&] { check(made_swapper(device).end_job(to_stream(on))); });
 }
 GMLAKE_EXPORT char const* gmlake_page_read_only(void* block) {
   return attempt([&] { check(swapper_of(block).keep_copy(to_address(block))); });

@@ -85,13 +85,13 @@ TEST_CASE("a paged program keeps to its limit, and gets it back") {
   for (int i = 0; i < 6; ++i) {
     blocks.push_back(r.take(80_MiB, s));  // any request is swappable now
     must(swapper.access({.at = blocks.back(), .reads = false, .writes = true}, s));
-    (void)swapper.end_operation();
+    (void)swapper.end_operation(s);
     CHECK(r.device().limit().held() <= 300_MiB);
   }
   CHECK(swapper.figures().swaps.absent >= 280_MiB);
   for (address const at : blocks) {
     must(swapper.access({.at = at, .reads = true, .writes = false}, s));
-    swapper.took(swapper.end_operation(), swap::time(1000));
+    swapper.took(swapper.end_operation(s), swap::time(1000));
     CHECK(r.device().limit().held() <= 300_MiB);
   }
   CHECK(swapper.figures().pages.misses >= 3);
@@ -115,15 +115,15 @@ TEST_CASE("what running operations use does not fit: an error, and nothing is lo
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(200_MiB));
   address const a = r.take(80_MiB, s);
-  (void)swapper.end_operation();
+  (void)swapper.end_operation(s);
   address const b = r.take(80_MiB, s);
   must(swapper.access({.at = a, .reads = true, .writes = false}, s));
   result<address> const third = r.device().allocate(80_MiB, s);
   REQUIRE_FALSE(third);
   CHECK(third.error().code == errc::out_of_memory);
-  (void)swapper.end_operation();
+  (void)swapper.end_operation(s);
   address const c = r.take(80_MiB, s);
-  (void)swapper.end_operation();
+  (void)swapper.end_operation(s);
   for (address const at : {a, b, c}) r.give(at);
   r.sound();
 }
@@ -133,7 +133,7 @@ TEST_CASE("who is asked for help where memory is out may free blocks") {
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(200_MiB));
   std::vector<address> spare = {r.take(80_MiB, s)};
-  (void)swapper.end_operation();
+  (void)swapper.end_operation(s);
   must(swapper.pin(spare.front(), s));
   r.device().on_out_of_memory([&](memory_account const&) {
     CHECK_FALSE(torch_swapper::busy());
@@ -144,7 +144,7 @@ TEST_CASE("who is asked for help where memory is out may free blocks") {
   address const b = r.take(80_MiB, s);
   CHECK(spare.empty());
   CHECK_FALSE(r.device().allocate(80_MiB, s));
-  (void)swapper.end_operation();
+  (void)swapper.end_operation(s);
   for (address const at : {a, b}) r.give(at);
   r.sound();
 }
@@ -155,7 +155,7 @@ TEST_CASE("what is captured, or used beyond its operation, stays for good") {
   REQUIRE(swapper.start(400_MiB));
   auto const used = [&](address at, bool lingers) {
     must(r.device().use(swapper, {.at = at, .reads = true, .writes = false, .lingers = lingers}, s));
-    (void)swapper.end_operation();
+    (void)swapper.end_operation(s);
   };
   std::vector<address> blocks;
   for (int i = 0; i < 3; ++i) {
@@ -184,13 +184,13 @@ TEST_CASE("steps that repeat are followed by schedule") {
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(400_MiB));
   for (int step = 0; step < 1500 && swapper.figures().pages.steps_by_schedule < 4; ++step) {
-    swapper.begin_step();
+    swapper.begin_step(s);
     std::vector<address> saved;
     auto const run = [&](address reads, address writes) {
       for (address const at : {reads, writes}) {
         if (at != address{}) must(swapper.access({.at = at, .reads = at == reads, .writes = at == writes}, s));
       }
-      swapper.took(swapper.end_operation(), std::chrono::milliseconds(5));
+      swapper.took(swapper.end_operation(s), std::chrono::milliseconds(5));
     };
     for (int i = 0; i < 10; ++i) {
       saved.push_back(r.take(60_MiB, s));
@@ -210,5 +210,73 @@ TEST_CASE("steps that repeat are followed by schedule") {
   REQUIRE(f.expected);
   CHECK(f.expected->peak <= 400_MiB);
   (void)swapper.stop(2_GiB);
+  r.destroy();
+}
+
+TEST_CASE("jobs on streams of their own have steps of their own, and share the limit") {
+  constexpr stream first{11};
+  constexpr stream second{12};
+  constexpr stream side{13};
+  torch_rig r(swapping(2_GiB));
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(500_MiB));
+  must(swapper.begin_job(first, 0));
+  must(swapper.begin_job(second, 1));
+  CHECK(swapper.begin_job(second, 0).error().code == errc::invalid_argument);
+  CHECK(swapper.end_job(side).error().code == errc::invalid_argument);
+
+  struct job {
+    stream on;
+    bytes size;
+    std::vector<address> saved{};
+    bool forward = true;
+  };
+  job jobs[] = {{first, 60_MiB}, {second, 40_MiB}};
+  auto const run = [&](job& j, address reads, address writes) {
+    for (address const at : {reads, writes}) {
+      if (at != address{}) must(swapper.access({.at = at, .reads = at == reads, .writes = at == writes}, j.on));
+    }
+    swapper.took(swapper.end_operation(j.on), std::chrono::milliseconds(5));
+  };
+  // One operation of each in turn; both have steps of as many.
+  auto const advance = [&](job& j) {
+    if (j.forward) {
+      if (j.saved.empty()) swapper.begin_step(j.on);
+      // What is made for a stream that nobody knows is the job's whose thread makes it.
+      address const made = r.take(j.size, j.saved.size() == 3 ? side : j.on);
+      address const before = j.saved.empty() ? address{} : j.saved.back();
+      j.saved.push_back(made);
+      run(j, before, made);
+      j.forward = j.saved.size() < 8;
+    } else {
+      run(j, j.saved.back(), {});
+      r.give(j.saved.back());
+      j.saved.pop_back();
+      j.forward = j.saved.empty();
+    }
+  };
+  auto const by_schedule = [&] { return swapper.figures().pages.steps_by_schedule; };
+  for (int step = 0; step < 1500 && by_schedule() < 8; ++step) {
+    for (int i = 0; i < 16; ++i) {
+      for (job& j : jobs) advance(j);
+      CHECK(r.device().limit().held() <= 500_MiB);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for the thread that plans
+  }
+  CHECK(by_schedule() >= 8);
+  CHECK(swapper.figures().pages.steps >= 16);
+
+  // One goes in the middle of a step; what it leaves is freed like any other, and its stream may be a job's again.
+  for (int i = 0; i < 5; ++i) advance(jobs[1]);
+  must(swapper.end_job(second));
+  CHECK(swapper.end_job(second).error().code == errc::invalid_argument);
+  for (int i = 0; i < 64; ++i) advance(jobs[0]);
+  for (address const at : jobs[1].saved) r.give(at);
+  must(swapper.begin_job(second, 0));
+  must(swapper.end_job(second));
+  must(swapper.end_job(first));
+  for (address const at : jobs[0].saved) r.give(at);
+  CHECK(swapper.stop(2_GiB).stayed == 0);
+  r.sound();
   r.destroy();
 }

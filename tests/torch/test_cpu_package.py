@@ -64,9 +64,11 @@ const char* gmlake_pin_host(int device, unsigned long long n) { sprintf(settings
 const char* gmlake_page_start(int device, unsigned long long n) { return NULL; }
 const char* gmlake_page_stop(int device, unsigned long long n) { return NULL; }
 const char* gmlake_page_access(int d, const char* b, const char* u, size_t n, void* s) { return NULL; }
-long long gmlake_page_operation(int device) { return 0; }
+long long gmlake_page_operation(int device, void* on) { return 0; }
 void gmlake_page_took(int device, long long number, long long ns) {}
-void gmlake_page_step(int device) {}
+void gmlake_page_step(int device, void* on) {}
+const char* gmlake_job_begin(int device, void* on, unsigned priority) { return NULL; }
+const char* gmlake_job_end(int device, void* on) { return NULL; }
 const char* gmlake_page_read_only(void* block) { return NULL; }
 const char* gmlake_page_operators(int announced, int timed) { return NULL; }
 const char* gmlake_page_wrapped(void) { return NULL; }
@@ -138,7 +140,7 @@ sys.modules["torch.optim"], sys.modules["torch.optim.optimizer"] = types.ModuleT
 """
 
 
-def compiled(to, abi=4):
+def compiled(to, abi=5):
     source = to.with_suffix(".c")
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-DABI={abi}", str(source), "-o", str(to)], check=True)
@@ -262,7 +264,7 @@ def test_a_full_library_that_cannot_be_loaded_gives_way_to_the_plain_one_and_say
 def test_a_library_of_another_interface_is_refused(place):
     compiled(place.lib / "libgmlake_torch_full.so", abi=1)
     done = place.python("-c", "import gmlake; gmlake.enable(level='full')", expect=1)
-    assert "interface 1 and this package 4" in done.stderr
+    assert "interface 1 and this package 5" in done.stderr
 
 
 def test_without_a_library_the_error_names_the_place(place):

@@ -14,7 +14,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[2] / "examples/pytorch"))
 
 import gmlake  # noqa: E402
 from gmlake.operators import storage  # noqa: E402
-from gmlake.paging import PagingMode, Steps  # noqa: E402
+from gmlake.paging import Loops, PagingMode, Steps  # noqa: E402
 
 
 class Told:
@@ -166,6 +166,49 @@ def test_steps_begin_behind_updates_until_the_program_marks_them():
         steps.marked()
     assert timed[:3] == [True] * 3
     assert timed[3:] == [(count % Steps.TIMED_EVERY == 0) for count in range(4, 44)]
+
+
+class Counted:
+    """A library that notes which stream's step begins."""
+
+    def __init__(self):
+        self.begun = []
+
+    def number(self, name, device, stream):
+        self.begun.append(stream)
+
+
+def test_each_job_has_steps_of_its_own_and_all_are_timed_while_one_has_to_be(monkeypatch):
+    stream = [7]
+    monkeypatch.setattr("gmlake.paging.current_stream", lambda device: stream[0])
+    library, timed = Counted(), []
+    loops = Loops(library, 0, lambda on: timed.append((7, on)))
+    loops.begin(11, lambda on: timed.append((11, on)))
+    stream[0] = 11
+    for _ in range(Steps.TIMED + 1):
+        loops.here().marked()
+    loops.here().updated()  # its steps are marked
+    stream[0] = 7
+    loops.here().updated()  # the program's aren't
+    stream[0] = 12
+    loops.here().updated()  # nor is this stream a job's
+    assert library.begun == [11] * (Steps.TIMED + 1) + [7, 12]
+    assert timed[0] == (11, True) and timed[Steps.TIMED] == (11, False)
+    assert timed[Steps.TIMED + 1 :] == [(7, True), (7, True)]
+    stream[0] = 11
+    loops.here().marked()
+    assert timed[-1] == (11, True)  # since the program's steps are to be
+    loops.end(11)
+    loops.here().updated()
+    assert timed[-1] == (7, True)
+
+
+def test_jobs_are_for_what_is_swapped():
+    for call in (lambda: gmlake.job().__enter__(), lambda: gmlake.job(device=0).__enter__()):
+        with pytest.raises(gmlake.Error, match="not switched on|no GPU|device"):
+            call()
+    with pytest.raises(gmlake.Error, match="priority is 0 or more, not -1"):
+        gmlake.job(priority=-1).__enter__()
 
 
 def test_where_gmlake_is_switched_off_nothing_can_be_moved():

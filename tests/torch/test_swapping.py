@@ -173,6 +173,62 @@ def test_training_within_a_limit_computes_the_same_bits(lengths):
         assert figures["page_planned_in"] > 0
 
 
+JOBS = """
+import threading
+
+def together(limit, guest):
+    results, failed = {}, []
+    def go(name, steps, seed):
+        try:
+            with gmlake.job() if limit else torch.cuda.stream(torch.cuda.Stream()):
+                results[name] = job_losses(steps, seed)
+        except BaseException as error:
+            failed.append(f"{name}: {error!r}")
+    with gmlake.swap(limit) if limit else contextlib.nullcontext():
+        jobs = [threading.Thread(target=go, args=(f"job {i}", 12, i)) for i in range(3)]
+        for job in jobs:
+            job.start()
+        if guest:
+            time.sleep(1)
+            visitor = threading.Thread(target=go, args=("guest", 4, 9))
+            visitor.start()
+            visitor.join()
+        for job in jobs:
+            job.join()
+    assert not failed, failed
+    return results, torch.cuda.max_memory_reserved() if gmlake.enabled() == "full" else gmlake.stats(0)["reserved_peak"]
+
+def job_losses(steps, seed):
+    generator = torch.Generator("cuda").manual_seed(seed)
+    width = 1024
+    weights = [torch.randn(width, width, device="cuda", generator=generator).mul_(0.03).requires_grad_() for _ in range(10)]
+    optimizer = torch.optim.AdamW(weights, lr=1e-4)
+    losses = []
+    for i in range(steps):
+        x = torch.randn(16 * 1024, width, device="cuda", generator=generator)
+        h = x
+        for w in weights:
+            h = torch.tanh(h @ w)
+        loss = (h - x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+        del x, h, loss
+    return losses
+"""
+
+
+@pytest.mark.skipif(gmlake.enabled() is None, reason="gmlake is off")
+def test_jobs_that_share_a_limit_come_and_go_and_compute_the_same_bits():
+    env = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    free_run, peak = run_gmlake(TRAIN + JOBS + "hand_back(together(0, True))", env=env).value
+    limit = int(0.6 * peak)
+    shared, most = run_gmlake(TRAIN + JOBS + f"hand_back(together({limit}, True))", env=env).value
+    assert shared == free_run
+    assert most <= limit
+
+
 def test_a_limit_below_one_operators_needs_is_out_of_memory():
     script = (
         TRAIN

@@ -30,6 +30,7 @@ __all__ = [
     "enable",
     "enabled",
     "frozen",
+    "job",
     "mark",
     "one_handle",
     "own_chunks",
@@ -213,6 +214,29 @@ def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[Non
     """
     with swapping.paged(_ordinal(device), _bytes(limit), frozen if isinstance(frozen, (list, tuple)) else (frozen,)):
         yield
+
+
+@contextlib.contextmanager
+def job(priority: int = 0, stream: Any = None, device: Any = None) -> Iterator[Any]:
+    """Inside `swap`, in a thread of its own: what runs inside is a job with steps of its own, which shares the limit and
+    the link to the host with the others:
+
+        def train(model, batches):
+            with gmlake.job():
+                for batch in batches:
+                    ...
+        with gmlake.swap(limit="40GiB"):
+            threads = [threading.Thread(target=train, args=job) for job in jobs]
+
+    It runs on `stream`, by default a new one, which is current inside and is what `with` gives: its backward passes are
+    told apart from others' by that. Where memory is short, what jobs of lower `priority` have leaves first. Jobs may come
+    and go while others run; what one leaves behind counts to the program. Raises `Error` if switched off, outside `swap`,
+    for a stream that is a job's already, and for a negative priority.
+    """
+    if priority < 0:
+        raise Error(f"gmlake: a job's priority is 0 or more, not {priority}")
+    with swapping.job(_ordinal(device), priority, stream) as own:
+        yield own
 
 
 def record(path: str | os.PathLike[str]) -> Recording:

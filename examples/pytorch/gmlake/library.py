@@ -13,7 +13,7 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent / "lib"
-ABI_VERSION = 4
+ABI_VERSION = 5
 LEVELS = ("full", "plain")
 
 _STATUS = _TEXT = ctypes.c_char_p
@@ -45,9 +45,11 @@ _SIGNATURES = {
         _STATUS,
         [ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p],
     ),
-    "gmlake_page_operation": (ctypes.c_longlong, [ctypes.c_int]),
+    "gmlake_page_operation": (ctypes.c_longlong, [ctypes.c_int, ctypes.c_void_p]),
     "gmlake_page_took": (None, [ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong]),
-    "gmlake_page_step": (None, [ctypes.c_int]),
+    "gmlake_page_step": (None, [ctypes.c_int, ctypes.c_void_p]),
+    "gmlake_job_begin": (_STATUS, [ctypes.c_int, ctypes.c_void_p, ctypes.c_uint]),
+    "gmlake_job_end": (_STATUS, [ctypes.c_int, ctypes.c_void_p]),
     "gmlake_page_read_only": (_STATUS, [ctypes.c_void_p]),
     "gmlake_record_start": (_STATUS, []),
     "gmlake_record_mark": (_STATUS, [ctypes.c_char_p]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -13,6 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .library import Library
 from .operators import CudaClock, Uses, device_of, is_plain, lingers, made, makes_view, on_cuda, uses, wrap_others
+
+
+def current_stream(device: int) -> int:
+    """The handle of the stream that this thread's operators run on."""
+    return torch._C._cuda_getCurrentRawStream(device)
 
 
 class Pager(Protocol):
@@ -43,11 +49,10 @@ class DevicePager:
     def _announce(self, uses: Uses, how: int) -> None:
         blocks = struct.pack(f"{len(uses)}Q", *uses)
         flags = bytes(reads | writes << 1 | how for reads, writes in uses.values())
-        stream = torch._C._cuda_getCurrentRawStream(self._device)
-        self._library.do("gmlake_page_access", self._device, blocks, flags, len(uses), stream)
+        self._library.do("gmlake_page_access", self._device, blocks, flags, len(uses), current_stream(self._device))
 
     def operation(self) -> int:
-        return self._library.number("gmlake_page_operation", self._device)
+        return self._library.number("gmlake_page_operation", self._device, current_stream(self._device))
 
     def took(self, number: int, nanoseconds: int) -> None:
         """How long an operator took on the device."""
@@ -118,6 +123,40 @@ class Steps:
         self._begin()
         self._count += 1
         self._timed(self._count < self.TIMED or self._count % self.TIMED_EVERY == 0)
+
+
+class Loops:
+    """The steps of all jobs, each on a stream of its own; those on other streams are the program's."""
+
+    def __init__(self, library: Library, device: int, timed: Callable[[bool], object]):
+        self._library, self._device = library, device
+        self._lock = threading.Lock()
+        self._wanted: dict[int | None, bool] = {}  # by stream: whether the job's operators are to be timed
+        self._steps: dict[int | None, Steps] = {}
+        self.begin(None, timed)
+
+    def begin(self, stream: int | None, timed: Callable[[bool], object]) -> None:
+        """A job begins. `timed` is called by its thread: whether operators are timed is one for all."""
+
+        def want(wanted: bool) -> None:
+            with self._lock:
+                self._wanted[stream] = wanted
+                some = any(self._wanted.values())
+            timed(some)
+
+        def step() -> None:
+            self._library.number("gmlake_page_step", self._device, stream or current_stream(self._device))
+
+        self._steps[stream] = Steps(step, want)
+
+    def end(self, stream: int) -> None:
+        with self._lock:
+            self._wanted.pop(stream, None)
+            self._steps.pop(stream, None)
+
+    def here(self) -> Steps:
+        """Those of the job whose stream is the current one."""
+        return self._steps.get(current_stream(self._device)) or self._steps[None]
 
 
 @contextlib.contextmanager

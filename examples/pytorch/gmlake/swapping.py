@@ -14,7 +14,7 @@ from .library import Error, Library
 
 _groups: dict[Hashable, int] = {None: 0}  # tags by number
 _stepping: list[Callable[[], None]] = []  # told of the steps that the program marks
-_paged: list[int] = []  # the device that is
+_paged: dict[int, Any] = {}  # the device that is, and the steps there
 
 
 @contextlib.contextmanager
@@ -76,31 +76,62 @@ def paged(device: int, limit: int, frozen: Sequence[Any]) -> Iterator[None]:
     """See `gmlake.swap`."""
     library = activation.in_use()
     if _paged:
-        raise Error(f"gmlake: swap() is on already, for device {_paged[0]}")
+        raise Error(f"gmlake: swap() is on already, for device {next(iter(_paged))}")
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from .operators import storages
-    from .paging import Steps, announced
+    from .paging import Loops, announced
 
     torch.cuda.init()
     library.do("gmlake_swap_open", device)
     limit_after = parse_stats(library.text("gmlake_stats", device) or "")["limit"]
-    _paged.append(device)
+    _paged[device] = None
     try:
         library.do("gmlake_page_start", device, limit)
         for one in frozen:
             for pointer in storages(one):
                 library.do("gmlake_page_read_only", pointer)
         with announced(library, device) as timed:
-            steps = Steps(lambda: library.number("gmlake_page_step", device), timed)
-            hook = register_optimizer_step_post_hook(lambda *_: steps.updated())
-            _stepping.append(steps.marked)
+            loops = _paged[device] = Loops(library, device, timed)
+
+            def marked() -> None:
+                loops.here().marked()
+
+            hook = register_optimizer_step_post_hook(lambda *_: loops.here().updated())
+            _stepping.append(marked)
             try:
                 yield
             finally:
-                _stepping.remove(steps.marked)
+                _stepping.remove(marked)
                 hook.remove()
     finally:
-        _paged.remove(device)
+        del _paged[device]
         library.do("gmlake_page_stop", device, limit_after)
+
+
+@contextlib.contextmanager
+def job(device: int, priority: int, stream: Any) -> Iterator[Any]:
+    """See `gmlake.job`."""
+    library = activation.in_use()
+    loops = _paged.get(device)
+    if loops is None:
+        raise Error("gmlake: job() is for what runs inside swap()")
+    import torch
+
+    from .paging import announced
+
+    outside = torch.cuda.current_stream(device)
+    own = torch.cuda.Stream(device) if stream is None else stream
+    own.wait_stream(outside)
+    library.do("gmlake_job_begin", device, own.cuda_stream, priority)
+    try:
+        with torch.cuda.stream(own), announced(library, device) as timed:
+            loops.begin(own.cuda_stream, timed)
+            try:
+                yield own
+            finally:
+                loops.end(own.cuda_stream)
+    finally:
+        library.do("gmlake_job_end", device, own.cuda_stream)
+        outside.wait_stream(own)

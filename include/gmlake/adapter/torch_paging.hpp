@@ -56,7 +56,7 @@ class torch_paging final : public torch_operator_watcher {
       bool const idle = now.first != nullptr && is_over(now.first);
       auto const took = clock::now() - now.began;
       cudaEvent_t const last = now.first != nullptr ? recorded(now.device) : nullptr;
-      std::int64_t const number = now.pager->end_operation();
+      std::int64_t const number = now.pager->end_operation(now.on);
       if (last == nullptr) return;
       std::scoped_lock const lock(mutex_);
       under_way_.push_back({now.pager, number, now.device, now.first, last, idle ? took : clock::duration{}});
@@ -72,6 +72,7 @@ class torch_paging final : public torch_operator_watcher {
   struct running {
     torch_swapper* pager = nullptr;
     int device = -1;
+    stream on{};
     cudaEvent_t first = nullptr;
     clock::time_point began;
   };
@@ -95,13 +96,15 @@ class torch_paging final : public torch_operator_watcher {
       torch_device* const d = process.opened(o.device);
       torch_swapper* const pager = d != nullptr ? d->swapper() : nullptr;
       if (pager == nullptr || !pager->paging()) continue;
+      cudaStream_t const s = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(o.device)).stream();
+      stream const on = static_cast<stream>(reinterpret_cast<std::uintptr_t>(s));
       if (now.device < 0) {
         now.pager = pager;
         now.device = o.device;
+        now.on = on;
       }
-      cudaStream_t const s = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(o.device)).stream();
       torch_use const use{.at = to_address(o.begin), .reads = o.reads, .writes = o.writes, .lingers = o.lingers};
-      result<void> const done = d->use(*pager, use, static_cast<stream>(reinterpret_cast<std::uintptr_t>(s)));
+      result<void> const done = d->use(*pager, use, on);
       if (done) continue;
       TORCH_CHECK_WITH(OutOfMemoryError, done.error().code != errc::out_of_memory,
                        "CUDA out of memory. What an operator uses does not fit into the limit of ",

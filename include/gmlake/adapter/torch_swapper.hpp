@@ -70,9 +70,15 @@ class torch_swapper {
   /// This thread's operation, about to be launched on `on`, uses a block.
   [[nodiscard]] virtual result<void> access(torch_use const& use, stream on) noexcept = 0;
   /// It has been launched. Its number, for `took`.
-  [[nodiscard]] virtual std::int64_t end_operation() noexcept = 0;
+  [[nodiscard]] virtual std::int64_t end_operation(stream on) noexcept = 0;
   virtual void took(std::int64_t operation, swap::time time) noexcept = 0;
-  virtual void begin_step() noexcept = 0;
+  virtual void begin_step(stream on) noexcept = 0;
+  /// What is queued on `on` from now on is a job of its own, with its own steps: see `swap::pager`. A thread's work on
+  /// streams that are no job's counts to the job that it has worked for last. Errors: `invalid_argument` where the
+  /// stream is a job's already, `out_of_host_memory`.
+  [[nodiscard]] virtual result<void> begin_job(stream on, std::uint32_t priority) noexcept = 0;
+  /// Precondition: none of its operations is running. Error: `invalid_argument` where the stream is no job's.
+  [[nodiscard]] virtual result<void> end_job(stream on) noexcept = 0;
   /// Nobody writes the block from now on: its host copy stays good. No effect on what is not swappable.
   [[nodiscard]] virtual result<void> keep_copy(address block) noexcept = 0;
 

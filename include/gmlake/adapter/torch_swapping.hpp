@@ -7,8 +7,10 @@
 #include <concepts>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "gmlake/adapter/torch_pool.hpp"
 #include "gmlake/adapter/torch_settings.hpp"
@@ -108,7 +110,7 @@ class torch_swapping final : public torch_swapper {
   }
 
   result<address> allocate(bytes n, stream on, swap::tag group) noexcept override {
-    return pager_->allocate(n, on, group);
+    return pager_->allocate(n, on, group, job_of(on));
   }
   result<void> deallocate(address block) noexcept override { return pager_->deallocate(block); }
   result<void> record_stream(address block, stream on) noexcept override { return pager_->record_stream(block, on); }
@@ -142,15 +144,41 @@ class torch_swapping final : public torch_swapper {
   }
   bool paging() const noexcept override { return paging_.load(std::memory_order_acquire); }
   result<void> access(torch_use const& use, stream on) noexcept override {
-    return pager_->access(use.at, on, use.reads, use.writes);
+    return pager_->access(use.at, on, use.reads, use.writes, job_of(on));
   }
-  std::int64_t end_operation() noexcept override { return static_cast<std::int64_t>(pager_->end_operation()); }
+  std::int64_t end_operation(stream on) noexcept override {
+    swap::job_id const job = job_of(on);
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(job) << number_bits | pager_->end_operation(job));
+  }
   void took(std::int64_t operation, swap::time time) noexcept override {
     if (operation < 0) return;
-    pager_->took(static_cast<std::uint64_t>(operation),
-                 static_cast<std::uint64_t>(std::max<swap::time::rep>(time.count(), 0)));
+    auto const number = static_cast<std::uint64_t>(operation);
+    pager_->took(number & ((std::uint64_t{1} << number_bits) - 1),
+                 static_cast<std::uint64_t>(std::max<swap::time::rep>(time.count(), 0)),
+                 static_cast<swap::job_id>(number >> number_bits));
   }
-  void begin_step() noexcept override { pager_->begin_step(); }
+  void begin_step(stream on) noexcept override { pager_->begin_step(job_of(on)); }
+  result<void> begin_job(stream on, std::uint32_t priority) noexcept override {
+    std::scoped_lock const lock(jobs_mutex_);
+    if (find(on) != jobs_.end()) return failure(errc::invalid_argument, "begin_job: the stream is a job's already");
+    try {
+      jobs_.reserve(jobs_.size() + 1);
+      jobs_.push_back({on, pager_->add_job(priority)});
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "begin_job");
+    }
+    any_jobs_.store(true, std::memory_order_release);
+    return {};
+  }
+  result<void> end_job(stream on) noexcept override {
+    std::scoped_lock const lock(jobs_mutex_);
+    auto const found = find(on);
+    if (found == jobs_.end()) return failure(errc::invalid_argument, "end_job: the stream is no job's");
+    pager_->end_job(found->id);
+    jobs_.erase(found);
+    any_jobs_.store(!jobs_.empty(), std::memory_order_release);
+    return {};
+  }
   result<void> keep_copy(address block) noexcept override { return swappable_only(pager_->keep_copy(block)); }
 
   torch_swap_figures figures() const noexcept override {
@@ -159,6 +187,24 @@ class torch_swapping final : public torch_swapper {
 
  private:
   using pool_type = swap::swapping_pool<torch_movable, Host, Streams, Copies>;
+  struct job_stream {
+    stream on{};
+    swap::job_id id{};
+  };
+  /// Of an operation's number, those below its job's.
+  static constexpr unsigned number_bits = 40;
+
+  [[nodiscard]] auto find(stream on) noexcept { return std::ranges::find(jobs_, on, &job_stream::on); }
+  /// Whose work it is that is queued on `on` by this thread.
+  [[nodiscard]] swap::job_id job_of(stream on) noexcept {
+    static thread_local stream last{};
+    if (!any_jobs_.load(std::memory_order_acquire)) return {};
+    std::shared_lock const lock(jobs_mutex_);
+    auto found = find(on);
+    if (found != jobs_.end()) last = on;
+    else found = find(last);
+    return found != jobs_.end() ? found->id : swap::job_id{};
+  }
 
   /// What is not swappable stays where it is anyway.
   [[nodiscard]] static result<void> swappable_only(result<void> done) noexcept {
@@ -177,6 +223,9 @@ class torch_swapping final : public torch_swapper {
   std::optional<swap::pager<pool_type>> pager_;
   std::optional<swap::swap_worker> worker_;
   std::atomic<bool> paging_{false};
+  std::shared_mutex jobs_mutex_;  ///< taken before the pager's lock
+  std::vector<job_stream> jobs_;
+  std::atomic<bool> any_jobs_{false};
 };
 
 }  // namespace gmlake
