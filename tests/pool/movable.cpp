@@ -320,6 +320,22 @@ TEST_CASE("only live movable blocks are vacated and refilled") {
   CHECK(r.pool().refill(moved).error().code == errc::double_free);
 }
 
+TEST_CASE("a pinned pool keeps what its idle mappings map") {
+  plain_rig r;
+  address const first = r.take(movable(2 * chunk_bytes));
+  r.give(first);
+  address const over = r.take(chunk_bytes);  // one of its two
+  r.pool().pin();
+  auto const before = r.device.beneath(first, 2 * chunk_bytes);
+  address const second = r.take(movable(2 * chunk_bytes));
+  CHECK(second != first);
+  auto const after = r.device.beneath(first, 2 * chunk_bytes);
+  REQUIRE(after.size() == before.size());
+  for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i].memory == before[i].memory);
+  r.give(second);
+  r.give(over);
+}
+
 TEST_CASE("a pinned pool keeps the memory under its blocks") {
   plain_rig r;
   address const moved = r.take(movable(2 * chunk_bytes));

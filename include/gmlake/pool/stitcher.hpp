@@ -188,8 +188,8 @@ class stitcher {
       if (!fits) return false;
       std::size_t missing = 0;
       each_missing(user, s, n, [&](std::size_t, bytes) noexcept { ++missing; });
-      // Addresses that the device may still use can't be mapped anew.
-      if (missing > 0 && !p_->space.time().all_passed(s.last_use)) return false;
+      // Addresses that the device may still use, or that others have noted, are not mapped anew.
+      if (missing > 0 && (p_->options.pinned || !p_->space.time().all_passed(s.last_use))) return false;
       if (best == nullptr || missing < least) best = &s, least = missing;
       return least == 0;
     });
