@@ -201,16 +201,18 @@ def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[Non
             for batch in batches:
                 train(batch)
 
-    What is allocated inside, from 16 MiB on, leaves for the host while it isn't needed, and so does what was made inside
-    `swappable` before. At first, what was used longest ago leaves when memory is short; from the third step on, or as soon
-    as it has been made in the background, by a schedule learned from the first two. A step ends with the optimizer's update, or where `step()` says so. `frozen`:
-    tensors or modules that nobody writes, so that they are copied once only.
+    What is allocated inside, from 16 MiB on, leaves for the host while it isn't needed, and so does what was made
+    inside `swappable` before. At first, what was used longest ago leaves when memory is short; from the third step
+    on, or as soon as it has been made in the background, by a schedule learned from the first two. A step ends with
+    the optimizer's update, or where `step()` says so. `frozen`: tensors or modules that nobody writes, so that they
+    are copied once only.
 
-    Operators are announced as PyTorch dispatches them: at the level plain by way of Python. Kernels that are launched by
-    other means (compiled functions, extensions that go past PyTorch's dispatcher) may only use memory that is not
-    swappable, and so may other threads than this one and its backward passes. What a CUDA graph captures inside stays,
-    and so does what collectives use. Raises `Error` if switched off, inside another `swap`, and at the end where
-    what has left can't come back for want of memory.
+    Operators are announced as PyTorch dispatches them: at the level plain by way of Python. Kernels that are launched
+    by other means (compiled functions, extensions that go past PyTorch's dispatcher) may only use memory that is not
+    swappable, and so may other threads than this one, its backward passes and those of `job`: what is away is not
+    there, or once a schedule is trusted is others' memory, unless gmlake was enabled with `leave_mapped=0`. What a
+    CUDA graph captures inside stays, and so does what collectives use. Raises `Error` if switched off, inside another
+    `swap`, and at the end where what has left can't come back for want of memory.
     """
     with swapping.paged(_ordinal(device), _bytes(limit), frozen if isinstance(frozen, (list, tuple)) else (frozen,)):
         yield
