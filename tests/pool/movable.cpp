@@ -1,6 +1,7 @@
 /// Movable blocks: a view of their own, whose memory is taken away and replaced while the address stays.
 
 #include <cstring>
+#include <vector>
 
 #include "gmlake/stitch/no_stitch.hpp"
 #include "tests/pool/rig.hpp"
@@ -14,6 +15,13 @@ constexpr stream a{1};
 constexpr stream b{2};
 
 [[nodiscard]] request movable(bytes n, stream on = {}) { return {.size = n, .on = on, .where = placement::movable}; }
+
+/// Which handles these pieces are of, in order.
+[[nodiscard]] std::vector<handle> memories(auto const& pieces) {
+  std::vector<handle> all;
+  for (auto const& piece : pieces) all.push_back(piece.memory);
+  return all;
+}
 
 [[nodiscard]] rig_options chunks(bytes n) { return {.capacity = n * chunk_bytes}; }
 
@@ -110,16 +118,14 @@ TEST_CASE("a vacated block that is freed gives its addresses back") {
 TEST_CASE("a mapping that was left serves again at once where its memory is free") {
   plain_rig r;
   address const moved = r.take(movable(3 * chunk_bytes + quarter_chunk));
-  auto const had = r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk);
+  auto const had = memories(r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk));
   auto const calls = r.device.calls.calls();
   must(r.pool().vacate(moved, vacating::leave));
   r.sound();
   r.give(r.take(chunk_bytes));
   must(r.pool().refill(moved));
   CHECK(r.device.calls.calls() == calls);
-  auto const has = r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk);
-  REQUIRE(has.size() == had.size());
-  for (std::size_t i = 0; i < had.size(); ++i) CHECK(has[i].memory == had[i].memory);
+  CHECK(memories(r.device.beneath(moved, 3 * chunk_bytes + quarter_chunk)) == had);
 }
 
 TEST_CASE("of a mapping that was left only the chunks that others have are replaced") {
@@ -212,12 +218,10 @@ TEST_CASE("an idle mapping that the device may still use is not changed") {
   address const first = r.take(movable(2 * chunk_bytes, a));
   r.give(first);
   address const over = r.take(chunk_bytes, a);  // one of its two, at once on the same stream
-  auto const before = r.device.beneath(first, 2 * chunk_bytes);
+  auto const before = memories(r.device.beneath(first, 2 * chunk_bytes));
   address const second = r.take(movable(2 * chunk_bytes, a));
   CHECK(second != first);
-  auto const after = r.device.beneath(first, 2 * chunk_bytes);
-  REQUIRE(after.size() == before.size());
-  for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i].memory == before[i].memory);
+  CHECK(memories(r.device.beneath(first, 2 * chunk_bytes)) == before);
   r.give(second);
   r.give(over);
 }
@@ -326,12 +330,10 @@ TEST_CASE("a pinned pool keeps what its idle mappings map") {
   r.give(first);
   address const over = r.take(chunk_bytes);  // one of its two
   r.pool().pin();
-  auto const before = r.device.beneath(first, 2 * chunk_bytes);
+  auto const before = memories(r.device.beneath(first, 2 * chunk_bytes));
   address const second = r.take(movable(2 * chunk_bytes));
   CHECK(second != first);
-  auto const after = r.device.beneath(first, 2 * chunk_bytes);
-  REQUIRE(after.size() == before.size());
-  for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i].memory == before[i].memory);
+  CHECK(memories(r.device.beneath(first, 2 * chunk_bytes)) == before);
   r.give(second);
   r.give(over);
 }

@@ -3,6 +3,7 @@
 /// gives the plan up when the step does something else. It never sends anything away on demand.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -66,11 +67,16 @@ class step_follower {
     take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
   }
 
+  /// Steps on end by one plan, as many as it has legs at least, before what it sends away is left mapped.
+  static constexpr std::size_t repeats_unmapped = 2;
+
   /// Whether what the plan sends away stays mapped, which spares driver calls. Whoever touches it then without saying
-  /// so finds other data; so not before whole steps have gone by this plan in which that would have been a fault.
-  [[nodiscard]] static bool leaves_mapped(pager_job const& j) noexcept { return j.by_plan && j.repeats >= 2; }
+  /// so finds other data; so not before every leg has been gone through, in which that would have been a fault.
+  [[nodiscard]] static bool leaves_mapped(pager_job const& j) noexcept {
+    return j.by_plan && j.repeats >= std::max(repeats_unmapped, j.plan->legs().size());
+  }
   void unmap(pager_job& j) noexcept {
-    if (j.repeats >= 2) pages_->unmap_absent();
+    if (j.repeats >= repeats_unmapped) pages_->unmap_absent();
     j.repeats = 0;
   }
 
