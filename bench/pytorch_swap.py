@@ -1,10 +1,11 @@
 """What a training program takes when it is kept within a part of its own peak:
 
-    python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 36] [--deterministic]
+    python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 36] [--deterministic] [--profile FILE.json.gz]
 
 Runs it twice, each time in a process of its own: without a limit, and inside `gmlake.swap` with that share of the first
 run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, and what gmlake tells of the
-second. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
+second, `each` being what a step of its last third adds. `--profile` also writes what PyTorch's profiler sees of two more
+steps of the second. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
 """
 
 import argparse
@@ -17,12 +18,25 @@ import sys
 import time
 
 
-def run(name, steps, limit, deterministic):
+def profiled(step, file):
+    import torch
+
+    with torch.profiler.profile() as profile:
+        for _ in range(2):
+            step()
+            torch.cuda.synchronize()
+    profile.export_chrome_trace(file)
+
+
+def run(name, steps, limit, deterministic, profile):
     import gmlake
 
     gmlake.enable(plan="off" if limit else "auto")
     import torch
     from programs import PROGRAMS
+
+    def figures():
+        return {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
 
     torch.manual_seed(0)
     if deterministic:
@@ -33,24 +47,34 @@ def run(name, steps, limit, deterministic):
     torch.cuda.reset_peak_memory_stats()
     times, losses = [], []
     with gmlake.swap(limit, frozen=frozen) if limit else contextlib.nullcontext():
-        for _ in range(steps):
+        for i in range(steps):
+            if i == warm(steps):
+                earlier = figures()
             began = time.perf_counter()
             loss = step()
             torch.cuda.synchronize()
             times.append(round(1e3 * (time.perf_counter() - began), 2))
             losses.append(loss.item())
-        figures = {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
+        total = figures()
+        each = {k: round((v - earlier[k]) / (steps - warm(steps))) for k, v in total.items()}
         peak = torch.cuda.max_memory_allocated()
         reserved = torch.cuda.max_memory_reserved()
+        if profile:
+            profiled(step, profile)
         del loss
-    return {"ms": times, "losses": losses, "peak": peak, "reserved": reserved, "figures": figures}
+    return {"ms": times, "losses": losses, "peak": peak, "reserved": reserved, "figures": total, "each": each}
+
+
+def warm(steps):
+    """The steps after which the rest is taken: schedules are made meanwhile."""
+    return steps * 2 // 3
 
 
 def apart(given, limit):
     command = [sys.executable, __file__, given.name, "--steps", str(given.steps), "--run", str(limit)]
     environment = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8")
     said = subprocess.run(
-        command + ["--deterministic"] * given.deterministic,
+        command + ["--deterministic"] * given.deterministic + (["--profile", given.profile] if given.profile and limit else []),
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -65,16 +89,16 @@ def main():
     options.add_argument("--share", type=float, default=0.65)
     options.add_argument("--steps", type=int, default=36)
     options.add_argument("--deterministic", action="store_true")
+    options.add_argument("--profile")
     options.add_argument("--run", type=int, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.run is not None:
-        print(json.dumps(run(given.name, given.steps, given.run, given.deterministic)))
+        print(json.dumps(run(given.name, given.steps, given.run, given.deterministic, given.profile)))
         return
     free = apart(given, 0)
     limit = int(given.share * free["peak"])
     swapped = apart(given, limit)
-    half = given.steps * 2 // 3  # schedules are made meanwhile
-    medians = [statistics.median(one["ms"][half:]) for one in (free, swapped)]
+    medians = [statistics.median(one["ms"][warm(given.steps) :]) for one in (free, swapped)]
     print(
         json.dumps(
             {
@@ -88,6 +112,7 @@ def main():
                 "same_losses": free["losses"] == swapped["losses"],
                 "all_ms": swapped["ms"],
                 "figures": swapped["figures"],
+                "each": swapped["each"],
             }
         ),
         flush=True,
