@@ -1,7 +1,7 @@
 """What several training programs take that run side by side within a part of their joint peak, as threads of one process:
 
-    python3 bench/pytorch_jobs.py [--jobs resnet50-mixed:60 gpt2:60 opt1.3b-lora-recomputed:30] [--guest resnet50-changing:20]
-                                  [--share 0.6] [--warm 16]
+    python3 bench/pytorch_jobs.py [--jobs resnet50-mixed:24 gpt2:24 opt1.3b-lora-recomputed:12] [--guest resnet50-changing:8]
+                                  [--share 0.6] [--warm 12]
 
 Each job runs the steps that stand behind its name, after as many to get warm; the guest begins when the first third of
 the jobs' steps is done, and leaves with all its memory. Runs everything twice, each time in a process of its own: without
@@ -113,11 +113,11 @@ def apart(given, limit):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = ["resnet50-mixed:60", "gpt2:60", "opt1.3b-lora-recomputed:30"]
+    default = ["resnet50-mixed:24", "gpt2:24", "opt1.3b-lora-recomputed:12"]
     options.add_argument("--jobs", nargs="+", type=named, default=[named(text) for text in default])
     options.add_argument("--guest", type=named)
     options.add_argument("--share", type=float, default=0.6)
-    options.add_argument("--warm", type=int, default=16)
+    options.add_argument("--warm", type=int, default=12)
     options.add_argument("--run", type=int, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.run is not None:

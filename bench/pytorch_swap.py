@@ -47,6 +47,7 @@ def run(name, steps, limit, deterministic, profile):
     torch.cuda.reset_peak_memory_stats()
     times, losses = [], []
     with gmlake.swap(limit, frozen=frozen) if limit else contextlib.nullcontext():
+        torch.cuda.reset_peak_memory_stats()
         for i in range(steps):
             if i == warm(steps):
                 earlier = figures()

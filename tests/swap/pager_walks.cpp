@@ -186,7 +186,7 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
       sum += swap::peak_of(swap::loads_of(programs.back()));
       least += least_of(programs.back());
     }
-    bytes const limit = std::max(sum * 6 / 10, least) + 16_MiB;
+    bytes const limit = std::max(sum * 6 / 10, least) + 2_MiB;
     pager_type memory(r.pool,
                       {.limit = limit, .in_background = true, .ahead = {}, .granule = 64_KiB, .look_every = {}});
     r.sides = sides;

@@ -20,7 +20,7 @@ pool unlimited(bytes limit = no_limit) {
 
 rehearsal_result rehearse(pool& on, program const& p, solution const& s, std::uint32_t steps = 3,
                           vacating way = vacating::leave) {
-  return rehearsal(on, p, s.schedule, changes_of(p, s.schedule, {}, s.outcome), way).run(steps);
+  return rehearsal(on, p, s.schedule, changes_of(p, s.schedule, {}, s.outcome), {.way = way}).run(steps);
 }
 
 TEST_CASE("a pool reserves about what is planned, in every step anew") {

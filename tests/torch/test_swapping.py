@@ -58,6 +58,7 @@ def test_it_leaves_behind_the_work_of_other_streams_that_were_recorded():
         tensor.fill_(5)
         tensor.record_stream(side)
     gmlake.swap_out(tensor)
+    torch.cuda.synchronize()  # a copy that was begun too early is over by now
     gmlake.swap_in(tensor)
     assert wrong(tensor, 5).item() == 0
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Chunks sized by four proportions, so that neither a small pool nor a nearly full one is left with coarse memory:
+/// Chunks sized by four proportions, except those for movable blocks, so that neither a small pool nor a nearly full one is left with coarse memory:
 ///
 /// - to the pool: what a partly used chunk can waste is a share of the whole;
 /// - to the deficit: a huge block is stitched from few large chunks, which the next huge block will take again;
@@ -8,6 +8,7 @@
 /// - to the headroom under the limit: the closer the limit, the finer the chunks, down to where the last request fits.
 
 #include <algorithm>
+#include <bit>
 
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/grow/growth_policy.hpp"
@@ -27,10 +28,20 @@ struct adaptive_options {
   bytes smallest_under_limit = 4_MiB;   ///< with little headroom left
   bytes chunks_in_headroom = 320;       ///< the headroom divided by this bounds every chunk
 
+  /// For movable blocks, one size under one limit, so that a chunk which others have when its block comes back can be
+  /// replaced by any: a power of two, of at most
+  bytes largest_movable = 8_MiB;
+  bytes movable_chunks_in_limit = 1400;  ///< and the limit divided by this, since a block wastes its last chunk's rest
+
   /// Chunks of one size throughout.
   [[nodiscard]] static constexpr adaptive_options fixed(bytes size) noexcept {
-    return {
-        .smallest = size, .largest = size, .largest_for_deficit = 0, .largest_in_run = 0, .smallest_under_limit = size};
+    return {.smallest = size,
+            .largest = size,
+            .largest_for_deficit = 0,
+            .largest_in_run = 0,
+            .smallest_under_limit = size,
+            .largest_movable = size,
+            .movable_chunks_in_limit = 1};
   }
 };
 
@@ -40,6 +51,10 @@ class adaptive_chunks {
 
   [[nodiscard]] bytes chunk_size(growth const& g) noexcept {
     adaptive_options const& o = options_;
+    if (g.movable) {
+      bytes const share = std::bit_floor((g.reserved + g.headroom) / o.movable_chunks_in_limit);
+      return std::max(g.granule, align_down(std::min(share, o.largest_movable), g.granule));
+    }
     bytes const base = std::clamp(g.reserved / o.chunks_a_pool, o.smallest, o.largest);
     bytes const in_run = std::max(base, std::min(o.largest_in_run, g.reserved / o.runs_a_pool));
     run_ = g.freed <= g.deficit / o.frees_break_run ? std::clamp(run_ * 2, base, in_run) : base;

@@ -23,6 +23,7 @@ struct growth {
   bytes headroom = 0;  ///< what it may still create under its limit
   bytes freed = 0;     ///< what has been freed since the growth before
   bytes granule = 0;
+  bool movable = false;  ///< for a block whose memory is taken away and replaced
 };
 
 template <class G>

@@ -13,6 +13,7 @@
 #include "gmlake/core/intrusive.hpp"
 #include "gmlake/lake/block.hpp"
 #include "gmlake/lake/chunk.hpp"
+#include "gmlake/lake/foresight.hpp"
 
 namespace gmlake {
 
@@ -30,6 +31,7 @@ struct stitch {
   list_hook in_all;
   bytes lent = 0;        ///< vacated: mapped there of memory that is not the lake's
   bool movable = false;  ///< its chunks can be replaced; it begins on a chunk's beginning then
+  foresight foreseen;    ///< movable: of the block that it serves or has served last
   bool vacated = false;  ///< its block has addresses and no memory; what chunks are still mapped are others' by now
 
   /// What it can serve from `base` on. A chunk that was taken by its free end and its free beginning, with something

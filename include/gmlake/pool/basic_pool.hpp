@@ -77,6 +77,13 @@ class basic_pool {
     return engine_.vacate(block, how);
   }
 
+  /// What is known of a movable block from now on, in the place of what its request said. Errors: `unknown_pointer`,
+  /// `double_free`, `invalid_argument` where the block is not movable.
+  [[nodiscard]] result<void> foresee(address block, foresight const& f) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.foresee(block, f);
+  }
+
   /// Puts memory under a vacated block again, with undefined contents, as if it had just been allocated for work queued
   /// on `on`; without the last resorts unless it is to `insist`. No effect on a block that has memory. Errors as for
   /// `vacate` and `allocate`; then it has none still.

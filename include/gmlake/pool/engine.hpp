@@ -109,6 +109,15 @@ class engine {
     return how == vacating::unmap ? stitch_.unmap(s) : result<void>{};
   }
 
+  /// What is known of the movable block at `at` from now on. Errors: `unknown_pointer`, `double_free`,
+  /// `invalid_argument` where the block is not movable.
+  [[nodiscard]] result<void> foresee(address at, foresight const& f) noexcept {
+    result<block*> const b = movable_at(at, "foresee");
+    if (!b) return failure(b.error());
+    stitch_.foresee(*(*b)->view, f);
+    return {};
+  }
+
   /// Puts memory under the block at `at` again, for work on `on`; its contents are undefined. Errors as for `vacate`
   /// and `allocate`; then it has none, as before. `at_last`: by the last resorts.
   [[nodiscard]] result<void> refill(address at, stream on, bool at_last) noexcept {
@@ -425,7 +434,8 @@ class engine {
   /// A movable block, a new one or the one to be refilled, from what is free; null where it falls short.
   [[nodiscard]] result<block*> on_view(request const& r, stream_index user) noexcept {
     result<typename stitcher<Config>::outcome> const made =
-        refilled_ != nullptr ? stitch_.refill(user, *refilled_) : stitch_.make_movable(user, size_of(r), r.alignment);
+        refilled_ != nullptr ? stitch_.refill(user, *refilled_)
+                             : stitch_.make_movable(user, size_of(r), r.alignment, r.foreseen);
     if (!made) return failure(made.error());
     view_shortfall_ = made->shortfall;
     return made->served;
@@ -434,7 +444,7 @@ class engine {
   [[nodiscard]] result<block*> grown_view(request const& r, stream_index user) noexcept {
     result<block*> b = on_view(r, user);
     if (!b || *b != nullptr) return b;
-    if (result<void> done = grow_.add(user, area::large, view_shortfall_); !done) return failure(done.error());
+    if (result<void> done = grow_.add(user, area::large, view_shortfall_, true); !done) return failure(done.error());
     return on_view(r, user);
   }
 

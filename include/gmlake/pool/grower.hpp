@@ -18,10 +18,10 @@ class grower {
 
   /// Creates `missing` bytes or more, which need not be contiguous; the memory is free for `user`, and what was
   /// created before a failure stays. Errors: `out_of_memory` (the device's or the limit), `out_of_addresses`, the
-  /// driver's.
-  [[nodiscard]] result<void> add(stream_index user, area a, bytes missing) noexcept {
+  /// driver's. `movable`: for a movable block.
+  [[nodiscard]] result<void> add(stream_index user, area a, bytes missing, bool movable = false) noexcept {
     if (result<void> room = check(missing); !room) return room;
-    bytes const size = chunk_size(a, missing);
+    bytes const size = chunk_size(a, missing, movable);
     if (separate(a)) return add_separate(user, a, size, missing);
     return make(user, a, {}, size, missing);
   }
@@ -103,14 +103,15 @@ class grower {
     return {};
   }
 
-  [[nodiscard]] bytes chunk_size(area a, bytes missing) noexcept {
+  [[nodiscard]] bytes chunk_size(area a, bytes missing, bool movable = false) noexcept {
     bytes wanted = p_->options.small_chunk;
     if (a != area::small) {
       wanted = p_->growth.chunk_size({.deficit = missing,
                                       .reserved = p_->space.home().reserved(),
                                       .headroom = headroom(),
                                       .freed = std::exchange(p_->freed_since_growth, 0),
-                                      .granule = p_->granule});
+                                      .granule = p_->granule,
+                                      .movable = movable});
     }
     if (placed) wanted = std::max(missing, std::min(wanted, align_down(headroom(), p_->granule)));
     return align_up(std::clamp(wanted, p_->granule, largest_chunk), p_->granule);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "gmlake/core/types.hpp"
+#include "gmlake/lake/foresight.hpp"
 #include "gmlake/pool/shared_limit.hpp"
 
 namespace gmlake {
@@ -45,6 +46,7 @@ struct request {
   /// False: it fails rather than come to the last resorts, which may wait for all device work, and asks nobody for
   /// help.
   bool insist = true;
+  foresight foreseen = {};  ///< of a movable block
 };
 
 }  // namespace gmlake

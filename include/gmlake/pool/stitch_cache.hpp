@@ -31,9 +31,9 @@ class stitch_cache {
   [[nodiscard]] idle_stitches const& idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
 
-  /// The smallest idle stitch of n bytes or more that `serves` accepts; a bounded number is tried.
+  /// The smallest idle stitch of n bytes or more that `serves` accepts; so many are tried at most.
   template <std::predicate<stitch&> Serves>
-  [[nodiscard]] stitch* find(bytes n, Serves&& serves) noexcept {
+  [[nodiscard]] stitch* find(bytes n, Serves&& serves, int most_tries = 64) noexcept {
     int tries = 0;
     for (auto i = by_size_.lower_bound(n, by_capacity{}); i != by_size_.end() && tries < most_tries; ++i, ++tries) {
       if (serves(*i)) return &*i;
@@ -220,8 +220,6 @@ class stitch_cache {
     [[nodiscard]] bool operator()(bytes n, stitch const& b) const noexcept { return n < b.capacity(); }
   };
   using size_index = hooked_set<stitch, &stitch::by_size, by_capacity>;
-  /// Idle stitches looked at for one request.
-  static constexpr int most_tries = 64;
 
   [[nodiscard]] static bytes size_of(std::span<extent const> extents) noexcept {
     bytes size = 0;

@@ -52,7 +52,7 @@ class stitcher {
   /// A block of n bytes on a new stitch of free memory, or the shortfall. Errors: the driver's, and
   /// `out_of_host_memory`; then nothing has changed.
   [[nodiscard]] result<outcome> make(stream_index user, bytes n, bytes alignment) noexcept {
-    result<std::span<extent const>> const from = choose(user, n, alignment <= block_alignment, any_size);
+    result<std::span<extent const>> const from = choose(user, n, alignment <= block_alignment, any_size, {});
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     return on_new(user, n, *from, alignment, 0);
@@ -60,12 +60,13 @@ class stitcher {
 
   /// A block of n bytes whose memory can be taken away and replaced, or the shortfall: on a movable stitch that is
   /// idle, or on a new one even where contiguous memory is free. Errors as for `make`.
-  [[nodiscard]] result<outcome> make_movable(stream_index user, bytes n, bytes alignment) noexcept {
-    if (stitch* const idle = nearest(user, n, alignment); idle != nullptr) {
+  [[nodiscard]] result<outcome> make_movable(stream_index user, bytes n, bytes alignment, foresight const& f) noexcept {
+    if (stitch* const idle = nearest(user, n, alignment, f); idle != nullptr) {
       stitch_event const was{idle->begin, idle->size, idle->count};
       p_->stitches.wake(*idle);
-      result<bool> const whole = mend(user, *idle, n);
+      result<bool> const whole = mend(user, *idle, n, f);
       if (whole && *whole) {
+        foresee(*idle, f);
         p_->observer.reused(was);
         return outcome{&serve(user, *idle, n), 0};
       }
@@ -77,13 +78,22 @@ class stitcher {
       }
       if (!whole) return failure(whole.error());
     }
-    result<std::span<extent const>> const from = choose(user, n, false, any_size);
+    result<std::span<extent const>> const from = choose(user, n, false, any_size, f);
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     bytes largest = least_spare;
     for (extent const& e : whole_) largest = std::max(largest, e.of->size);
     for (extent const& e : heads_) largest = std::max(largest, e.of->size);
-    return on_new(user, n, *from, alignment, align_up(n, p_->granule) + largest);
+    result<outcome> made = on_new(user, n, *from, alignment, align_up(n, p_->granule) + largest);
+    if (made) foresee(*made->served->view, f);
+    return made;
+  }
+
+  /// What is known of the block that a movable stitch serves.
+  void foresee(stitch& s, foresight const& f) noexcept {
+    note_wants(s);
+    s.foreseen = f;
+    note_wants(s);
   }
 
   /// Takes the memory from under a movable block and gives it to the lake, free for all; the block keeps its address.
@@ -94,6 +104,7 @@ class stitcher {
       if (result<void> done = unmap(s); !done) return done;
     }
     s.vacated = true;
+    note_wants(s);
     give_back_taken(b, b.on, 0);
     return {};
   }
@@ -112,24 +123,27 @@ class stitcher {
     stitch& s = *b.view;
     if (s.count > 0) {
       stitch_event const was{s.begin, s.size, s.count};
-      result<bool> const whole = mend(user, s, b.size);
+      result<bool> const whole = mend(user, s, b.size, s.foreseen);
       if (s.count == 0) p_->observer.evicted(was);
       if (!whole) return failure(whole.error());
       if (*whole) {
         p_->observer.reused(was);
         s.vacated = false;
+        note_wants(s);
         b.on = user;
         take(s, b);
         return outcome{&b, 0};
       }
     }
-    result<std::span<extent const>> const from = choose(user, b.size, false, s.room - align_up(b.size, p_->granule));
+    result<std::span<extent const>> const from =
+        choose(user, b.size, false, s.room - align_up(b.size, p_->granule), s.foreseen);
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     if (!prepare(*from)) return failure(errc::out_of_host_memory, "stitch");
     if (result<void> done = unmap(s); !done) return failure(done.error());
     if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
     p_->observer.stitched({s.begin, s.size, s.count});
+    note_wants(s);
     b.on = user;
     take(s, b);
     return outcome{&b, 0};
@@ -139,6 +153,7 @@ class stitcher {
   /// is mapped any more, the addresses go back to the device. The block's node is released.
   void end(block& b, stream_index on, tick stamp) noexcept {
     give_back_taken(b, on, stamp);
+    note_wants(*b.view);
     if (b.view->count == 0) p_->stitches.discard(*b.view);
     else p_->stitches.rest(*b.view, stamp);
     p_->space.home().release_block(b);
@@ -148,6 +163,8 @@ class stitcher {
   /// Smaller free parts of chunks are not worth a handle.
   static constexpr bytes smallest_extent = 64_KiB;
   static constexpr bytes any_size = ~bytes{0};
+  /// Idle stitches looked at for one request; where one of them is foreseen to be for it, it is worth the time.
+  static constexpr int most_tries = 64, most_foreseen = 1024;
   /// Addresses that a movable block keeps beside its own, for the end of a last chunk that is larger than what it
   /// takes of it: more than growth policies' chunks.
   static constexpr bytes least_spare = 256_MiB;
@@ -155,13 +172,22 @@ class stitcher {
   /// The stitch policy's choice of n bytes among free memory, from chunks of at most `largest`, with or without a free
   /// end of a chunk first; nothing, and `shortfall_`, where there is too little. Stale after the next call. Error:
   /// `out_of_host_memory`.
-  [[nodiscard]] result<std::span<extent const>> choose(stream_index user, bytes n, bool tails, bytes largest) noexcept {
+  [[nodiscard]] result<std::span<extent const>> choose(stream_index user, bytes n, bool tails, bytes largest,
+                                                       foresight const& f) noexcept {
     if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
     if (!tails) tails_.clear();
     auto const too_large = [largest](extent const& e) noexcept { return e.of->size > largest; };
     std::erase_if(whole_, too_large);
     std::erase_if(heads_, too_large);
-    stitch_choice const choice = p_->stitch.choose({whole_, tails_, heads_}, n, chosen_);
+    std::span<extent> whole = whole_;
+    if (f.now != 0) {
+      prefer(f);
+      bytes sum = 0;
+      std::size_t enough = 0;
+      while (enough < whole.size() && sum < n) sum += whole[enough++].size;
+      whole = whole.first(enough);
+    }
+    stitch_choice const choice = p_->stitch.choose({whole, tails_, heads_}, n, chosen_);
     shortfall_ = choice.shortfall;
     return std::span<extent const>(chosen_).first(shortfall_ > 0 ? 0 : choice.count);
   }
@@ -178,29 +204,82 @@ class stitcher {
     return outcome{&serve(user, s, n), 0};
   }
 
-  /// The idle movable stitch for n bytes whose memory can be had with the fewest chunks replaced; null where there is
-  /// none.
-  [[nodiscard]] stitch* nearest(stream_index user, bytes n, bytes alignment) noexcept {
+  /// The idle movable stitch for n bytes that has served what is foreseen to be this block; else, among those that are
+  /// kept for no other, the one that takes the fewest driver calls, now and when others want its chunks. Null where
+  /// there is none.
+  [[nodiscard]] stitch* nearest(stream_index user, bytes n, bytes alignment, foresight const& f) noexcept {
     stitch* best = nullptr;
     std::size_t least = 0;
-    (void)p_->stitches.find(n, [&](stitch& s) noexcept {
+    bool own = false;
+    learn_wanted(f.now);
+    auto const consider = [&](stitch& s) noexcept {
       bool const fits = s.movable && s.size - s.chunks[s.count - 1]->size < n && is_aligned(s.begin, alignment);
-      if (!fits) return false;
+      bool const same = f.as != 0 && s.foreseen.as == f.as;
+      if (!fits || (!same && (own || is_wanted(s, f.now)))) return false;
       std::size_t missing = 0;
       each_missing(user, s, n, [&](std::size_t, bytes) noexcept { ++missing; });
       // Addresses that the device may still use, or that others have noted, are not mapped anew.
       if (missing > 0 && (p_->options.pinned || !p_->space.time().all_passed(s.last_use))) return false;
-      if (best == nullptr || missing < least) best = &s, least = missing;
-      return least == 0;
-    });
+      std::size_t const calls = missing + (same ? 0 : conflicts(s, n, f));
+      if (best == nullptr || same > own || calls < least) best = &s, least = calls;
+      own = same;
+      return least == 0 && (own || f.as == 0);
+    };
+    (void)p_->stitches.find(n, consider, f.as != 0 ? most_foreseen : most_tries);
     return best;
+  }
+
+  /// Whether a stitch is kept for a block that is foreseen to need what is mapped there.
+  [[nodiscard]] static bool is_wanted(stitch const& s, std::uint64_t now) noexcept {
+    bool const has_none = s.serves == nullptr || s.vacated;
+    return s.foreseen.as != 0 && has_none && s.foreseen.again != foresight::never && s.foreseen.again > now;
+  }
+
+  /// For all chunks, when such stitches want them; anew where that may have changed. O(all that they map).
+  void learn_wanted(std::uint64_t now) noexcept {
+    if (!std::exchange(wants_changed_, false)) return;
+    ++looks_;
+    for (stitch& s : p_->stitches.all()) {
+      if (!is_wanted(s, now)) continue;
+      for (std::size_t i = 0; i < s.count; ++i) {
+        chunk& c = *s.chunks[i];
+        c.wanted = c.looked == looks_ ? std::min(c.wanted, s.foreseen.again) : s.foreseen.again;
+        c.looked = looks_;
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t wanted(chunk const& c, std::uint64_t now) const noexcept {
+    return c.looked == looks_ && c.wanted > now ? c.wanted : foresight::never;
+  }
+  /// Chunks beneath a stitch's first n bytes that others want before the block is gone.
+  [[nodiscard]] std::size_t conflicts(stitch const& s, bytes n, foresight const& f) const noexcept {
+    std::size_t sum = 0;
+    bytes offset = 0;
+    for (std::size_t i = 0; i < s.count && offset < n; offset += s.chunks[i++]->size) {
+      sum += wanted(*s.chunks[i], f.now) < f.until ? 1 : 0;
+    }
+    return sum;
+  }
+  void note_wants(stitch const& s) noexcept { wants_changed_ = wants_changed_ || s.foreseen.as != 0; }
+
+  /// Orders candidates by what is foreseen: first the chunks that nobody wants before the block is gone, those wanted
+  /// soonest after it at the front; then the others, those wanted last at the front.
+  void prefer(foresight const& f) noexcept {
+    learn_wanted(f.now);
+    auto const rank = [&](extent const& e) noexcept {
+      std::uint64_t const at = wanted(*e.of, f.now);
+      return at >= f.until ? std::pair(false, at) : std::pair(true, ~at);
+    };
+    auto const before = [&](extent const& a, extent const& b) noexcept { return rank(a) < rank(b); };
+    std::ranges::stable_sort(whole_, before);
+    std::ranges::stable_sort(heads_, before);
   }
 
   /// Replaces those chunks of a movable stitch whose memory the user can't have at once, so that it can serve n bytes;
   /// whether it can now. Precondition: it serves nobody or is vacated, and no device work uses its addresses. Errors:
   /// the driver's and `out_of_host_memory`; then what is mapped is as good as any, or nothing is (`count` tells).
-  [[nodiscard]] result<bool> mend(stream_index user, stitch& s, bytes n) noexcept {
-    result<bool> found = find_missing(user, s, n);
+  [[nodiscard]] result<bool> mend(stream_index user, stitch& s, bytes n, foresight const& f) noexcept {
+    result<bool> found = find_missing(user, s, n, f);
     if (!found || !*found) return found;
     if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
     if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
@@ -208,7 +287,7 @@ class stitcher {
   }
 
   /// Which chunks those are, and for each another as large; whether there are as many. Error: `out_of_host_memory`.
-  [[nodiscard]] result<bool> find_missing(stream_index user, stitch& s, bytes n) noexcept {
+  [[nodiscard]] result<bool> find_missing(stream_index user, stitch& s, bytes n, foresight const& f) noexcept {
     missing_.clear();
     replacing_.clear();
     bool whole = true;
@@ -220,6 +299,7 @@ class stitcher {
       auto const had = [&](extent const& e) noexcept { return std::ranges::find(has, e.of) != has.end(); };
       std::erase_if(whole_, had);
       std::erase_if(heads_, had);
+      if (f.now != 0) prefer(f);
       each_missing(user, s, n, [&](std::size_t i, bytes used) {
         chunk* const other = whole ? like(*s.chunks[i], used) : nullptr;
         whole = whole && other != nullptr;
@@ -373,6 +453,8 @@ class stitcher {
   std::vector<chunk*> replacing_;
   std::vector<extent> whole_, tails_, heads_, chosen_;
   bytes shortfall_ = 0;  ///< of the last choice
+  std::uint32_t looks_ = 0;  ///< at what is wanted
+  bool wants_changed_ = false;
 };
 
 }  // namespace gmlake

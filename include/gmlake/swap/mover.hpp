@@ -29,6 +29,7 @@ namespace gmlake::swap {
 template <class P>
 concept MovablePool = Pool<P> && requires(P& p, address a, stream s) {
   { p.vacate(a, vacating::leave) } noexcept -> std::same_as<result<void>>;
+  { p.foresee(a, foresight{}) } noexcept -> std::same_as<result<void>>;
   { p.refill(a, s) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;

@@ -12,6 +12,7 @@ namespace gmlake::swap {
 
 struct page {
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t by_serial = std::uint64_t{1} << 63;
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
   /// What the pager has seen to; where the memory is at this moment, the pool knows.
@@ -27,6 +28,7 @@ struct page {
   stream last{};             ///< of its last access
   stream recorded{};         ///< the last that the pool was told of beside `home`
   std::uint64_t serial = 0;  ///< in the order of birth, of all
+  std::uint64_t as = 0;      ///< what the pool knows it by, as those in its place in other steps; or `by_serial`
   std::uint32_t job = 0;     ///< whose it is
   std::uint32_t users = 0;   ///< running operations that hold it
   std::uint32_t pins = 0;

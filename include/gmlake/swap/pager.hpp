@@ -64,10 +64,8 @@ class pager {
     running* const r = j.mine();
     if (r == nullptr || !room_to_hold(*r)) return failure(errc::out_of_host_memory, "pager");
     bytes const evicted = seen_.evicted;
-    // Several jobs' steps drift against each other, and any block may have to leave.
-    bool const fixed = j.by_plan && !stopped_ && j.trust >= trusted_after && jobs_open() == 1 &&
-                       j.plan->stays(j.log.births(), n, options_.granule);
-    auto const made = pages_.allocate(n, on, group, fixed);
+    foresight const foreseen = stopped_ ? foresight{} : follower_.of_birth(j, n, options_.granule);
+    auto const made = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
     j.evicted += seen_.evicted - evicted;
     if (!made) return failure(made.error());
     if (page* const p = made->of) {
@@ -327,6 +325,14 @@ class pager {
   /// A plan that was followed through so many steps on end is believed as to what stays.
   static constexpr std::uint32_t trusted_after = 2;
   static constexpr int most_shrinks = 8;  ///< rounds of sending blocks away for a lower limit
+
+  /// Whether the job's next block is better off without a mapping of its own. Several jobs' steps drift against each
+  /// other, and any block may have to leave.
+  [[nodiscard]] bool stays(pager_job const& j, foresight const& f) const noexcept {
+    if (f.as == 0 || j.trust < trusted_after || jobs_open() != 1) return false;
+    std::uint32_t const number = j.log.births();
+    return j.plan->stays(number) && (!options_.leave_mapped || j.plan->shares_mapping(number));
+  }
 
   [[nodiscard]] result<void> by_hand(page* p, result<void> done) noexcept {
     if (p != nullptr) pages_.look_at(*p);

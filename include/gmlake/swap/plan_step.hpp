@@ -74,7 +74,8 @@ class own_operations {
     if (!is_own(m)) continue;
     std::int64_t const after = own.at(m.away.after);
     leg_at(after).outs.push_back({of.origins[m.away.variable].variable, static_cast<std::uint32_t>(after % n),
-                                  static_cast<std::uint32_t>(own.at(m.away.before) - after + after % n)});
+                                  static_cast<std::uint32_t>(own.at(m.away.before) - after + after % n),
+                                  static_cast<std::uint32_t>(std::max(own.at(m.from) - after, std::int64_t{1}) + after % n)});
   }
   for (std::uint32_t const r : s.returns) {
     move const& m = s.moves[r];

@@ -23,8 +23,8 @@ namespace gmlake::swap {
 /// A pool of blocks that swap, as `swapping_pool` is over a `basic_pool`.
 template <class P>
 concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag t, bool b) {
-  { p.allocate(n, s, t) } noexcept -> std::same_as<result<address>>;
-  { p.try_allocate(n, s, t) } noexcept -> std::same_as<result<address>>;
+  { p.allocate(request{}, t) } noexcept -> std::same_as<result<address>>;
+  { p.foresee(a, foresight{}) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
@@ -65,22 +65,27 @@ class resident_set {
   void set_paging(bool pages) noexcept { paging_ = pages; }
 
   /// n bytes, which others leave for if need be. Null: too small to be swappable; then `at` says where. One that is to
-  /// be `fixed` is not swappable either: it needs no mapping of its own. Errors: the pool's.
+  /// be `fixed` is not swappable either: it needs no mapping of its own. `foreseen`: of one that is. Errors: the pool's.
   struct allocated {
     address at{};
     page* of = nullptr;
   };
-  [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, bool fixed) noexcept {
+  [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, bool fixed,
+                                           foresight const& foreseen) noexcept {
     bool const known = n >= pool_->options().smallest && (!paging_ || n >= options_->smallest);
     fixed = fixed || !known;
     if (known && (!nodes_.reserve(1) || !known_.reserve_one())) return failure(errc::out_of_host_memory, "pager");
-    request const plain{.size = n, .on = on, .insist = false};
+    request const plain{.size = n, .on = on, .insist = false, .foreseen = foreseen};
     result<address> at = fixed ? served<address>(
                                      n, [&]() noexcept { return pool_->device().allocate(plain); },
                                      [&]() noexcept { return at_last(n, on); })
                                : served<address>(
-                                     n, [&]() noexcept { return pool_->try_allocate(n, on, group); },
-                                     [&]() noexcept { return pool_->allocate(n, on, group); });
+                                     n, [&]() noexcept { return pool_->allocate(plain, group); },
+                                     [&]() noexcept {
+                                       request insisting = plain;
+                                       insisting.insist = true;
+                                       return pool_->allocate(insisting, group);
+                                     });
     if (!at) return failure(at.error());
     if (!known) return allocated{*at, nullptr};
     page& p = nodes_.acquire();
@@ -88,6 +93,7 @@ class resident_set {
     p.size = n;
     p.home = p.last = p.recorded = on;
     p.serial = serials_++;
+    p.as = foreseen.as != 0 ? foreseen.as : page::by_serial | p.serial;
     p.fixed = fixed;
     if (fixed) fixed_bytes_ += n;
     known_.insert(*at, p);
@@ -131,8 +137,11 @@ class resident_set {
     return fetch(p, on);
   }
 
+  /// When a page's memory comes and goes from now on.
+  void foresee(page const& p, foresight const& f) noexcept { (void)pool_->foresee(p.begin, f); }
+
   /// Begins to bring a page back if there is memory for it now; whether nothing is left to be done for it.
-  [[nodiscard]] bool begin_return(page& p) noexcept {
+  [[nodiscard]] bool begin_return(page& p, foresight const& f) noexcept {
     if (p.where != page::place::out) return true;
     result<residency> const now = pool_->residency_of(p.begin);
     if (!now || *now == residency::leaving) return !now;
@@ -141,6 +150,7 @@ class resident_set {
       return true;
     }
     if (room() < p.size) return false;
+    foresee(p, f);
     result<void> const done = pool_->try_prefetch(p.begin);
     if (done) {
       place(p, page::place::coming);

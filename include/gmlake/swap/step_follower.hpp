@@ -58,7 +58,25 @@ class step_follower {
     if (j.plan != nullptr) come_back(j, -1);
   }
 
+  /// Of the job's next block of n bytes. Nothing where no plan is in force that knows it.
+  [[nodiscard]] foresight of_birth(pager_job const& j, bytes n, bytes granule) const noexcept {
+    std::uint32_t const number = j.log.births();
+    if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n, granule)) return {.now = now()};
+    presence const there = j.plan->presence_of(j.plan->variable_born(number), j.at_leg, j.log.operations());
+    return foreseen(j, (std::uint64_t{j.index} + 1) << 32 | number, there, 0);
+  }
+
  private:
+  [[nodiscard]] std::uint64_t now() const noexcept { return ticks_ + 1; }
+  /// `from`: the operation from which those of `there` count.
+  [[nodiscard]] foresight foreseen(pager_job const& j, std::uint64_t as, presence const& there,
+                                   std::uint32_t from) const noexcept {
+    auto const tick = [&](std::uint32_t operation) noexcept {
+      return operation != page::none ? tick_of(j, from + operation) + 1 : foresight::never;
+    };
+    return {.as = as, .now = now(), .until = tick(there.until), .again = tick(there.again)};
+  }
+
   /// The step has done what its plan did not foresee.
   [[gnu::cold]] void leave_plan(pager_job& j, std::uint32_t i) noexcept {
     ++seen_->departures;
@@ -122,7 +140,9 @@ class step_follower {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival
       }
-      if (p->where == page::place::here && pages_->send(*p, true, way)) ++seen_->planned_out;
+      if (p->where != page::place::here || !pages_->send(*p, true, way)) continue;
+      pages_->foresee(*p, foreseen(j, p->as, {i, o.from}, 0));
+      ++seen_->planned_out;
     }
   }
 
@@ -137,7 +157,10 @@ class step_follower {
       if (r.from + (ahead ? j.plan->operations() : 0) > i + 1) return;
       page* const p = page_of(j, r.variable);
       if (p == nullptr || p->users > 0) continue;
-      if (!pages_->begin_return(*p)) return;
+      auto const begins = static_cast<std::uint32_t>(std::max(r.from, std::int64_t{0}));
+      std::size_t const its_leg = ahead ? (j.at_leg + 1) % j.plan->legs().size() : j.at_leg;
+      presence const there = j.plan->presence_of(r.variable, its_leg, begins);
+      if (!pages_->begin_return(*p, foreseen(j, p->as, there, ahead ? j.plan->operations() : 0))) return;
     }
   }
 

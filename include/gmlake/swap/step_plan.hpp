@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gmlake/core/alignment.hpp"
+#include "gmlake/swap/own_mappings.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/schedule.hpp"
 #include "gmlake/swap/step_log.hpp"
@@ -19,10 +20,18 @@ struct planned_out {
   std::uint32_t variable = 0;
   std::uint32_t after = 0;   ///< it leaves when this operation has ended
   std::uint32_t before = 0;  ///< and is accessed by this one next; counted on over the step's end
+  std::uint32_t from = 0;    ///< its way back begins when all before this one have ended; counted on likewise
 };
 struct planned_return {
   std::uint32_t variable = 0;
   std::int64_t from = 0;  ///< when all operations before this one have ended; negative: of the step before
+};
+
+/// When a block that has memory gives it to others, and when it wants memory next; operations counted on over the step's
+/// end, `page::none`: never.
+struct presence {
+  std::uint32_t until = page::none;
+  std::uint32_t again = page::none;
 };
 
 /// What is carried out in one step.
@@ -38,11 +47,19 @@ class step_plan {
       : who_(p.who), prefixes_(p.prefixes), fingerprint_(p.fingerprint), legs_(std::move(legs)), expected_(expected) {
     auto const n = static_cast<std::uint32_t>(p.program.operations.size());
     std::vector<bool> leaves(who_.size());
+    std::vector<std::uint32_t> moments;
     for (leg const& l : legs_) {
-      for (planned_out const& o : l.outs) leaves[o.variable] = true;
+      for (planned_out const& o : l.outs) {
+        leaves[o.variable] = true;
+        moments.insert(moments.end(), {o.after, o.from % n});
+      }
+      away_.push_back(l.outs);
+      std::ranges::sort(away_.back(), {}, in_order);
     }
+    std::vector<bool> const mapped = own_mappings(p.program, leaves, std::move(moments), 0);
     for (std::uint32_t v = 0; v < who_.size(); ++v) {
       variable const& of = p.program.variables[v];
+      lives_.push_back({of.carried ? page::none : of.birth, of.carried || of.death >= n ? page::none : of.death});
       first_use_.push_back(static_cast<std::uint32_t>(uses_.size()));
       for (access const& a : of.accesses) uses_.push_back(a.operation);
       again_.push_back(of.carried && !of.accesses.empty() ? of.accesses.front().operation + n : page::none);
@@ -54,9 +71,9 @@ class step_plan {
       auto& all = who.is == identity::kind::born ? born_ : left_over_;
       if (who.number >= all.size()) all.resize(who.number + std::size_t{1}, page::none);
       all[who.number] = v;
-      if (who.is != identity::kind::born || leaves[v] || of.death >= n) continue;
-      if (who.number >= stays_.size()) stays_.resize(who.number + std::size_t{1});
-      stays_[who.number] = of.size;
+      if (who.is != identity::kind::born) continue;
+      if (who.number >= births_.size()) births_.resize(who.number + std::size_t{1});
+      births_[who.number] = {of.size, !leaves[v] && of.death < n, mapped[v]};
     }
     first_use_.push_back(static_cast<std::uint32_t>(uses_.size()));
   }
@@ -69,9 +86,24 @@ class step_plan {
   [[nodiscard]] identity const& who(std::uint32_t variable) const noexcept { return who_[variable]; }
   [[nodiscard]] forecast const& expected() const noexcept { return expected_; }
 
-  /// Whether the step's block of that number and size stays on the device for all its life, which ends in the step.
-  [[nodiscard]] bool stays(std::uint32_t born, bytes size, bytes granule) const noexcept {
-    return born < stays_.size() && stays_[born] == align_up(size, granule);
+  /// Whether the step's block of that number and size is foreseen.
+  [[nodiscard]] bool knows(std::uint32_t born, bytes size, bytes granule) const noexcept {
+    return born < births_.size() && births_[born].size == align_up(size, granule);
+  }
+  /// Whether one that is stays on the device for all its life, which ends in the step; and has no mapping of its own.
+  [[nodiscard]] bool stays(std::uint32_t born) const noexcept { return births_[born].stays; }
+  [[nodiscard]] bool shares_mapping(std::uint32_t born) const noexcept { return !births_[born].mapped; }
+  [[nodiscard]] std::uint32_t variable_born(std::uint32_t born) const noexcept { return born_[born]; }
+
+  /// Of a block that has memory when operation i begins, in a step that goes by the leg. Logarithmic.
+  [[nodiscard]] presence presence_of(std::uint32_t variable, std::size_t at_leg, std::uint32_t i) const noexcept {
+    std::uint32_t const n = operations();
+    if (planned_out const* const o = next_out(variable, at_leg, i)) return {o->after + 1, o->from};
+    if (lives_[variable].death != page::none) return {lives_[variable].death, lives_[variable].birth + n};
+    if (planned_out const* const o = next_out(variable, (at_leg + 1) % legs_.size(), 0)) {
+      return {n + o->after + 1, n + o->from};
+    }
+    return {};
   }
 
   /// The first operation behind `i` that accesses the page, counted on over the step's end; none: `page::none`.
@@ -91,6 +123,23 @@ class step_plan {
   }
 
  private:
+  struct birth {
+    bytes size = 0;
+    bool stays = false;
+    bool mapped = false;
+  };
+  struct life {
+    std::uint32_t birth = 0, death = 0;  ///< none: in another step
+  };
+  static constexpr auto in_order = [](planned_out const& o) noexcept { return std::pair(o.variable, o.after); };
+
+  /// When it leaves next in a leg, once operation i has begun; null: not in this step.
+  [[nodiscard]] planned_out const* next_out(std::uint32_t variable, std::size_t at_leg, std::uint32_t i) const noexcept {
+    std::vector<planned_out> const& all = away_[at_leg];
+    auto const next = std::ranges::lower_bound(all, std::pair(variable, i), {}, in_order);
+    return next != all.end() && next->variable == variable ? &*next : nullptr;
+  }
+
   [[nodiscard]] std::uint32_t variable_of(page const& p) const noexcept {
     if (p.number != page::none) return p.number < born_.size() ? born_[p.number] : page::none;
     if (p.rank < left_over_.size() && left_over_[p.rank] != page::none) return left_over_[p.rank];
@@ -105,14 +154,16 @@ class step_plan {
   forecast expected_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
   std::vector<std::uint32_t> born_, left_over_;          ///< variables by number
-  std::vector<bytes> stays_;  ///< sizes by number of those born, of what stays and goes within the step; else 0
+  std::vector<birth> births_;  ///< by number of those born
+  std::vector<life> lives_;    ///< by variable
+  std::vector<std::vector<planned_out>> away_;  ///< by leg: what leaves, by variable
   std::unordered_map<std::uint64_t, std::uint32_t> elders_;
 };
 
 /// One step after another, all alike. Linear.
 [[nodiscard]] inline leg leg_of(schedule const& s, std::uint32_t operations) {
   leg made;
-  for (move const& m : s.moves) made.outs.push_back({m.away.variable, m.away.after, m.away.before});
+  for (move const& m : s.moves) made.outs.push_back({m.away.variable, m.away.after, m.away.before, m.from});
   for (std::uint32_t const r : s.returns) {
     move const& m = s.moves[r];
     std::int64_t const shift = m.away.before < operations ? 0 : operations;

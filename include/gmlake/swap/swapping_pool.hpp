@@ -87,6 +87,31 @@ class swapping_pool {
   [[nodiscard]] result<address> try_allocate(bytes n, stream on, tag group) noexcept {
     return allocate(request{.size = n, .on = on, .insist = false}, group);
   }
+  /// As requested, but movable where it is large enough, whatever the request says.
+  [[nodiscard]] result<address> allocate(request r, tag group) noexcept {
+    std::scoped_lock const lock(mutex_);
+    (void)advance(false);
+    if (r.size < options_.smallest) return served(r);
+    if (!nodes_.reserve(1) || !known_.reserve_one()) return failure(errc::out_of_host_memory, "swap");
+    r.where = placement::movable;
+    result<address> const at = served(r);
+    if (!at) return failure(at.error());
+    block& b = nodes_.acquire();
+    b.begin = *at;
+    b.size = r.size;
+    b.on = r.on;
+    b.group = group;
+    all_.push_back(b);
+    known_.insert(*at, b);
+    mover_.seen().swappable += r.size;
+    return *at;
+  }
+
+  /// When a block's memory comes and goes from now on, for the device pool. Errors: `unknown_pointer`, the pool's.
+  [[nodiscard]] result<void> foresee(address at, foresight const& f) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return known_.find(at) != nullptr ? device_->foresee(at, f) : failure(errc::unknown_pointer, "foresee");
+  }
 
   /// Takes a block back, wherever its memory is: to be used again after the work queued on the stream that it was
   /// allocated for, or on `after`. Errors: the device pool's.
@@ -299,24 +324,6 @@ class swapping_pool {
   using mover_type = mover<Device, Host, Streams, Copies, Below>;
   using block = typename mover_type::block;
 
-  [[nodiscard]] result<address> allocate(request r, tag group) noexcept {
-    std::scoped_lock const lock(mutex_);
-    (void)advance(false);
-    if (r.size < options_.smallest) return served(r);
-    if (!nodes_.reserve(1) || !known_.reserve_one()) return failure(errc::out_of_host_memory, "swap");
-    r.where = placement::movable;
-    result<address> const at = served(r);
-    if (!at) return failure(at.error());
-    block& b = nodes_.acquire();
-    b.begin = *at;
-    b.size = r.size;
-    b.on = r.on;
-    b.group = group;
-    all_.push_back(b);
-    known_.insert(*at, b);
-    mover_.seen().swappable += r.size;
-    return *at;
-  }
   [[nodiscard]] result<address> served(request const& r) noexcept {
     if (!r.insist) return device_->allocate(r);
     return with_room<address>([&]() noexcept { return device_->allocate(r); });
