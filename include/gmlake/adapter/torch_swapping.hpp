@@ -91,6 +91,8 @@ class torch_swapping final : public torch_swapper {
   static constexpr bytes smallest = 4_MiB;
   /// Those that a pager makes swappable by itself: each has the beginning of a chunk, and mappings of its own.
   static constexpr bytes smallest_paged = 16_MiB;
+  /// Those whose comings and goings schedules know.
+  static constexpr bytes smallest_logged = 1_MiB;
 
   /// Measures the channel; where that fails, an H200's is taken for it. Throws `std::system_error` where no thread can
   /// be had, and `std::bad_alloc`.
@@ -100,7 +102,8 @@ class torch_swapping final : public torch_swapper {
         host_(std::move(host)),
         pool_(main_, *host_, std::move(moving.streams), std::move(moving.copies), std::move(below),
               {.in_place = in_place, .smallest = smallest}) {
-    swap::pager_options options{.smallest = smallest_paged, .leave_mapped = leave_mapped, .in_background = true};
+    swap::pager_options options{
+        .smallest = smallest_paged, .smallest_logged = smallest_logged, .leave_mapped = leave_mapped, .in_background = true};
     auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies);
     if (measured) options.channel = *measured;
     // These streams end with this call, and the pool is not to ask them for anything any more.

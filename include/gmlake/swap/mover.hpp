@@ -150,6 +150,7 @@ class mover {
       return done;
     }
     done = tell_come(b);
+    if (done) done = follow(copies_.stream_in(), b.on);
     if (done) done = bring_contents(b);
     if (done) done = fence_off(b, copies_.stream_in());
     if (!done) {
@@ -305,8 +306,9 @@ class mover {
     return done ? result<bool>(true) : failure(done.error());
   }
 
-  /// leaving → mapped.
+  /// leaving → mapped. The copy out may run on, and the block be freed meanwhile: its addresses stay mapped for that long.
   void stay(block& b, bool keeps_copy) noexcept {
+    if (!device_->record_stream(b.begin, copies_.stream_out())) (void)streams_.synchronize(*b.moved);
     b.state = residency::mapped;
     b.contents = true;
     moving_.erase(moving_list::s_iterator_to(b));
@@ -380,12 +382,14 @@ class mover {
     return done;
   }
 
-  /// Without the device pool's last resorts unless it is to `insist`, where the pool knows the difference.
+  /// For the stream that the block was allocated for, behind whose work the copy runs: so the pool sees no stream that
+  /// frees nothing and waits for everything. Without the device pool's last resorts unless it is to `insist`, where the
+  /// pool knows the difference.
   [[nodiscard]] result<void> refill(block& b, bool insist) noexcept {
-    if constexpr (requires { device_->refill(b.begin, copies_.stream_in(), false); }) {
-      return device_->refill(b.begin, copies_.stream_in(), insist);
+    if constexpr (requires { device_->refill(b.begin, b.on, false); }) {
+      return device_->refill(b.begin, b.on, insist);
     } else {
-      return device_->refill(b.begin, copies_.stream_in());
+      return device_->refill(b.begin, b.on);
     }
   }
 

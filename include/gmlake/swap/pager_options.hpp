@@ -16,7 +16,9 @@ struct pager_options {
   /// schedule is made before `set_limit`.
   bytes limit = std::numeric_limits<bytes>::max();
   swap::channel channel = {};  ///< as calibrated
-  bytes smallest = 0;     ///< smaller requests stay on the device, if that is more than what the pool says of itself
+  bytes smallest = 0;     ///< smaller requests stay on the device, if that is more than what the pool says of itself;
+  bytes smallest_logged = std::numeric_limits<bytes>::max();  ///< but down to this, schedules know when they are there;
+                                                             ///< of the others, how much they are at the most
   bool schedules = true;  ///< false: on demand only
   /// What a schedule moves stays mapped while it is away, once whole steps have gone by that schedule: it comes back
   /// with few driver calls. Who touches it meanwhile without saying so touches others' memory. False: that is a fault.
@@ -26,7 +28,7 @@ struct pager_options {
   bool in_background = false;
   /// Schedules keep so far below the limit, since memory is free only when the host has seen it and unmapped it.
   time ahead{3'000'000};    ///< what the channel carries in that time
-  bytes granule = 2_MiB;    ///< sizes are rounded up to that in schedules
+  bytes granule = 2_MiB;    ///< what movable blocks are rounded up to in schedules
   time look_every{50'000};  ///< how often, at most, the ends of operations look which moves are over; 0: each does
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
   double drift = 0.1;       ///< share of a step's time by which measured times may depart before it is planned again

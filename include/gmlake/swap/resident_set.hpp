@@ -72,8 +72,9 @@ class resident_set {
   };
   [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, bool fixed,
                                            foresight const& foreseen) noexcept {
-    bool const known = n >= pool_->options().smallest && (!paging_ || n >= options_->smallest);
-    fixed = fixed || !known;
+    bool const movable = n >= pool_->options().smallest && (!paging_ || n >= options_->smallest);
+    bool const known = movable || n >= options_->smallest_logged;
+    fixed = fixed || !movable;
     if (known && (!nodes_.reserve(1) || !known_.reserve_one())) return failure(errc::out_of_host_memory, "pager");
     request const plain{.size = n, .on = on, .insist = false, .foreseen = foreseen};
     result<address> at = fixed ? served<address>(
@@ -239,6 +240,7 @@ class resident_set {
 
  private:
   using place_list = hooked_list<page, &page::by_place>;
+  static constexpr bytes least_more = 16_MiB;
   static constexpr int most_failures = 4;  ///< of moves, while room is sought for one request
 
   [[nodiscard]] bytes room() const noexcept {
@@ -338,9 +340,10 @@ class resident_set {
     }
     return room() >= n;
   }
-  /// Beyond what should have been enough: whether anything more has become free.
+  /// Beyond what should have been enough: whether anything more has become free. What is missing is the share of free
+  /// memory that lies in pieces, so little leaves at a time.
   [[nodiscard, gnu::cold]] bool find_more(bytes n) noexcept {
-    if (leaving() == 0 && evict(n) == 0) return recover();
+    if (leaving() == 0 && evict(std::min(n, std::max(n / 16, least_more))) == 0) return recover();
     bool any = false;
     while (leaving() > 0 && await_departure()) any = true;
     return any || recover();

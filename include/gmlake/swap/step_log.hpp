@@ -26,6 +26,12 @@ struct identity {
   address begin{};           ///< and where
 };
 
+/// What a block counts for in schedules: one that may be movable takes whole granules, smaller ones share them.
+[[nodiscard]] constexpr bytes counted(bytes size, bytes granule) noexcept {
+  constexpr bytes shared = 4;
+  return size < shared * granule ? size : align_up(size, granule);
+}
+
 struct step_program {
   swap::program program;
   std::vector<identity> who;            ///< by variable
@@ -128,7 +134,7 @@ class step_log {
   }
 
   /// Of the step so far, with times still to be set: all operations take none. Blocks not used in it are left out, but
-  /// for those freed. Sizes are rounded up to `granule`. Precondition: complete. Throws `std::bad_alloc`. Linear.
+  /// for those freed. Sizes are `counted`. Precondition: complete. Throws `std::bad_alloc`. Linear.
   [[nodiscard]] step_program program(bytes granule) const {
     step_program made;
     made.prefixes = prefixes_;
@@ -222,7 +228,7 @@ class step_log {
   }
 
   [[nodiscard]] swap::variable shaped(variable const& v, bytes granule) const {
-    swap::variable made{.size = align_up(v.size, granule), .birth = v.birth, .death = std::min(v.death, operations_)};
+    swap::variable made{.size = counted(v.size, granule), .birth = v.birth, .death = std::min(v.death, operations_)};
     made.carried = v.is != identity::kind::born && v.death == alive;
     made.has_copy = made.carried && v.read_only;
     if (v.death == v.birth && v.birth < operations_ && v.is == identity::kind::born) ++made.death;

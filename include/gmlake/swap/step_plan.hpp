@@ -42,8 +42,9 @@ struct leg {
 
 class step_plan {
  public:
-  /// `legs`: of the steps that follow one another, in turn; one at least. Throws `std::bad_alloc`. Linear.
-  step_plan(step_program const& p, std::vector<leg> legs, forecast const& expected)
+  /// `legs`: of the steps that follow one another, in turn; one at least. Blocks smaller than `smallest` have no
+  /// mappings of their own. Throws `std::bad_alloc`. O(n log n).
+  step_plan(step_program const& p, std::vector<leg> legs, forecast const& expected, bytes smallest)
       : who_(p.who), prefixes_(p.prefixes), fingerprint_(p.fingerprint), legs_(std::move(legs)), expected_(expected) {
     auto const n = static_cast<std::uint32_t>(p.program.operations.size());
     std::vector<bool> leaves(who_.size());
@@ -56,7 +57,7 @@ class step_plan {
       away_.push_back(l.outs);
       std::ranges::sort(away_.back(), {}, in_order);
     }
-    std::vector<bool> const mapped = own_mappings(p.program, leaves, std::move(moments), 0);
+    std::vector<bool> const mapped = own_mappings(p.program, leaves, std::move(moments), smallest);
     for (std::uint32_t v = 0; v < who_.size(); ++v) {
       variable const& of = p.program.variables[v];
       lives_.push_back({of.carried ? page::none : of.birth, of.carried || of.death >= n ? page::none : of.death});
@@ -88,7 +89,7 @@ class step_plan {
 
   /// Whether the step's block of that number and size is foreseen.
   [[nodiscard]] bool knows(std::uint32_t born, bytes size, bytes granule) const noexcept {
-    return born < births_.size() && births_[born].size == align_up(size, granule);
+    return born < births_.size() && births_[born].size == counted(size, granule);
   }
   /// Whether one that is stays on the device for all its life, which ends in the step; and has no mapping of its own.
   [[nodiscard]] bool stays(std::uint32_t born) const noexcept { return births_[born].stays; }
