@@ -42,7 +42,7 @@ def run(jobs, guest, warm, limit):
     def program(name):
         torch.manual_seed(0)
         with gmlake.swappable() if limit else contextlib.nullcontext():
-            return PROGRAMS[name]()[0]
+            return PROGRAMS[name](still=True)[0]
 
     def stream():
         return gmlake.job() if limit else torch.cuda.stream(torch.cuda.Stream())

@@ -75,7 +75,9 @@ def apart(given, limit):
     command = [sys.executable, __file__, given.name, "--steps", str(given.steps), "--run", str(limit)]
     environment = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8")
     said = subprocess.run(
-        command + ["--deterministic"] * given.deterministic + (["--profile", given.profile] if given.profile and limit else []),
+        command
+        + ["--deterministic"] * given.deterministic
+        + (["--profile", given.profile] if given.profile and limit else []),
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

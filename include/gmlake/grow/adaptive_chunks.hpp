@@ -1,5 +1,6 @@
 #pragma once
-/// Chunks sized by four proportions, except those for movable blocks, so that neither a small pool nor a nearly full one is left with coarse memory:
+/// Chunks sized by four proportions, except those for movable blocks, so that neither a small pool nor a nearly full
+/// one is left with coarse memory:
 ///
 /// - to the pool: what a partly used chunk can waste is a share of the whole;
 /// - to the deficit: a huge block is stitched from few large chunks, which the next huge block will take again;

@@ -452,7 +452,7 @@ class stitcher {
   std::vector<std::size_t> missing_;
   std::vector<chunk*> replacing_;
   std::vector<extent> whole_, tails_, heads_, chosen_;
-  bytes shortfall_ = 0;  ///< of the last choice
+  bytes shortfall_ = 0;      ///< of the last choice
   std::uint32_t looks_ = 0;  ///< at what is wanted
   bool wants_changed_ = false;
 };

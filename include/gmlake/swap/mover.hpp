@@ -306,7 +306,8 @@ class mover {
     return done ? result<bool>(true) : failure(done.error());
   }
 
-  /// leaving → mapped. The copy out may run on, and the block be freed meanwhile: its addresses stay mapped for that long.
+  /// leaving → mapped. The copy out may run on, and the block be freed meanwhile: its addresses stay mapped for that
+  /// long.
   void stay(block& b, bool keeps_copy) noexcept {
     if (!device_->record_stream(b.begin, copies_.stream_out())) (void)streams_.synchronize(*b.moved);
     b.state = residency::mapped;

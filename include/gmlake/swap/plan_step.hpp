@@ -62,20 +62,35 @@ class own_operations {
   std::vector<std::int64_t> step_;
 };
 
+/// The operation as which begins, or has begun just before, a move has left and its memory is free; counted on over the
+/// step's end.
+[[nodiscard]] inline std::uint32_t gone_at(setting const& at, move const& m, time way_out, outcome const& o) noexcept {
+  time const over = way_out + at.out_time(m.away);
+  auto const next = std::ranges::lower_bound(o.starts, over % o.total);
+  auto i = static_cast<std::uint32_t>(next - o.starts.begin() + over / o.total * at.size());
+  while (i <= m.away.after) i += at.size();
+  return i;
+}
+
 /// What of a joint schedule is one job's.
-[[nodiscard]] inline std::vector<leg> legs_of(joint_program const& of, schedule const& s, std::uint32_t job,
-                                              std::uint32_t operations) {
+[[nodiscard]] inline std::vector<leg> legs_of(joint_program const& of, setting const& at, solution const& found,
+                                              std::uint32_t job, std::uint32_t operations) {
+  schedule const& s = found.schedule;
   own_operations const own(of, job, operations);
   std::vector<leg> legs(of.steps[job]);
   std::int64_t const n = operations;
   auto const leg_at = [&](std::int64_t i) -> leg& { return legs[static_cast<std::size_t>(i / n) % legs.size()]; };
   auto const is_own = [&](move const& m) { return of.origins[m.away.variable].job == job; };
-  for (move const& m : s.moves) {
+  for (std::size_t i = 0; i < s.moves.size(); ++i) {
+    move const& m = s.moves[i];
     if (!is_own(m)) continue;
     std::int64_t const after = own.at(m.away.after);
+    auto const counted_on = [&](std::uint32_t operation) {
+      return static_cast<std::uint32_t>(std::max(own.at(operation) - after, std::int64_t{1}) + after % n);
+    };
     leg_at(after).outs.push_back({of.origins[m.away.variable].variable, static_cast<std::uint32_t>(after % n),
-                                  static_cast<std::uint32_t>(own.at(m.away.before) - after + after % n),
-                                  static_cast<std::uint32_t>(std::max(own.at(m.from) - after, std::int64_t{1}) + after % n)});
+                                  counted_on(m.away.before), counted_on(m.from),
+                                  counted_on(gone_at(at, m, found.outcome.ways_out[i], found.outcome))});
   }
   for (std::uint32_t const r : s.returns) {
     move const& m = s.moves[r];
@@ -89,8 +104,8 @@ class own_operations {
 
 }  // namespace detail
 
-/// For jobs that run at once; their operations' times are set, and each has two operations at least. Blocks smaller than
-/// `smallest` stay. Throws `std::bad_alloc`.
+/// For jobs that run at once; their operations' times are set, and each has two operations at least. Blocks smaller
+/// than `smallest` stay. Throws `std::bad_alloc`.
 [[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target,
                                               bytes smallest) {
   constexpr std::uint32_t most_steps = 4;  // of the longest, in a common step: more take long to plan
@@ -103,7 +118,7 @@ class own_operations {
   planned_steps made{.plans = {}, .meets_target = meets};
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     auto const n = static_cast<std::uint32_t>(programs[j].operations.size());
-    std::vector<leg> legs = detail::legs_of(joint, best.schedule, j, n);
+    std::vector<leg> legs = detail::legs_of(joint, at, best, j, n);
     forecast expected{.step = best.outcome.total / joint.steps[j],
                       .stalled = best.outcome.stalled / joint.steps[j],
                       .peak = best.outcome.peak,

@@ -65,7 +65,8 @@ class resident_set {
   void set_paging(bool pages) noexcept { paging_ = pages; }
 
   /// n bytes, which others leave for if need be. Null: too small to be swappable; then `at` says where. One that is to
-  /// be `fixed` is not swappable either: it needs no mapping of its own. `foreseen`: of one that is. Errors: the pool's.
+  /// be `fixed` is not swappable either: it needs no mapping of its own. `foreseen`: of one that is. Errors: the
+  /// pool's.
   struct allocated {
     address at{};
     page* of = nullptr;

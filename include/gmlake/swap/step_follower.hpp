@@ -74,7 +74,9 @@ class step_follower {
     auto const tick = [&](std::uint32_t operation) noexcept {
       return operation != page::none ? tick_of(j, from + operation) + 1 : foresight::never;
     };
-    return {.as = as, .now = now(), .until = tick(there.until), .again = tick(there.again)};
+    // What dies with an operation is freed when that has ended, behind what comes back at its end.
+    std::uint64_t const until = tick(there.until);
+    return {.as = as, .now = now(), .until = until != foresight::never ? until + 1 : until, .again = tick(there.again)};
   }
 
   /// The step has done what its plan did not foresee.

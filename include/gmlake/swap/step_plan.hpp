@@ -21,14 +21,15 @@ struct planned_out {
   std::uint32_t after = 0;   ///< it leaves when this operation has ended
   std::uint32_t before = 0;  ///< and is accessed by this one next; counted on over the step's end
   std::uint32_t from = 0;    ///< its way back begins when all before this one have ended; counted on likewise
+  std::uint32_t gone = 0;    ///< its memory is expected to be free when this one begins; counted on likewise
 };
 struct planned_return {
   std::uint32_t variable = 0;
   std::int64_t from = 0;  ///< when all operations before this one have ended; negative: of the step before
 };
 
-/// When a block that has memory gives it to others, and when it wants memory next; operations counted on over the step's
-/// end, `page::none`: never.
+/// When a block that has memory gives it to others, and when it wants memory next; operations counted on over the
+/// step's end, `page::none`: never.
 struct presence {
   std::uint32_t until = page::none;
   std::uint32_t again = page::none;
@@ -99,10 +100,10 @@ class step_plan {
   /// Of a block that has memory when operation i begins, in a step that goes by the leg. Logarithmic.
   [[nodiscard]] presence presence_of(std::uint32_t variable, std::size_t at_leg, std::uint32_t i) const noexcept {
     std::uint32_t const n = operations();
-    if (planned_out const* const o = next_out(variable, at_leg, i)) return {o->after + 1, o->from};
+    if (planned_out const* const o = next_out(variable, at_leg, i)) return {o->gone, o->from};
     if (lives_[variable].death != page::none) return {lives_[variable].death, lives_[variable].birth + n};
     if (planned_out const* const o = next_out(variable, (at_leg + 1) % legs_.size(), 0)) {
-      return {n + o->after + 1, n + o->from};
+      return {n + o->gone, n + o->from};
     }
     return {};
   }
@@ -135,7 +136,8 @@ class step_plan {
   static constexpr auto in_order = [](planned_out const& o) noexcept { return std::pair(o.variable, o.after); };
 
   /// When it leaves next in a leg, once operation i has begun; null: not in this step.
-  [[nodiscard]] planned_out const* next_out(std::uint32_t variable, std::size_t at_leg, std::uint32_t i) const noexcept {
+  [[nodiscard]] planned_out const* next_out(std::uint32_t variable, std::size_t at_leg,
+                                            std::uint32_t i) const noexcept {
     std::vector<planned_out> const& all = away_[at_leg];
     auto const next = std::ranges::lower_bound(all, std::pair(variable, i), {}, in_order);
     return next != all.end() && next->variable == variable ? &*next : nullptr;
@@ -155,22 +157,10 @@ class step_plan {
   forecast expected_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
   std::vector<std::uint32_t> born_, left_over_;          ///< variables by number
-  std::vector<birth> births_;  ///< by number of those born
-  std::vector<life> lives_;    ///< by variable
-  std::vector<std::vector<planned_out>> away_;  ///< by leg: what leaves, by variable
+  std::vector<birth> births_;                            ///< by number of those born
+  std::vector<life> lives_;                              ///< by variable
+  std::vector<std::vector<planned_out>> away_;           ///< by leg: what leaves, by variable
   std::unordered_map<std::uint64_t, std::uint32_t> elders_;
 };
-
-/// One step after another, all alike. Linear.
-[[nodiscard]] inline leg leg_of(schedule const& s, std::uint32_t operations) {
-  leg made;
-  for (move const& m : s.moves) made.outs.push_back({m.away.variable, m.away.after, m.away.before, m.from});
-  for (std::uint32_t const r : s.returns) {
-    move const& m = s.moves[r];
-    std::int64_t const shift = m.away.before < operations ? 0 : operations;
-    made.returns.push_back({m.away.variable, m.from - shift});
-  }
-  return made;
-}
 
 }  // namespace gmlake::swap

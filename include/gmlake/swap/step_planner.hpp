@@ -163,9 +163,8 @@ class step_planner {
         its->planned_with = sum_of(its->times);
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
-      return being_made_ =
-                 std::make_shared<planning>(std::move(of), std::move(programs), options_->channel, target(overdraft),
-                                                      options_->smallest);
+      return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), options_->channel,
+                                                      target(overdraft), options_->smallest);
     } catch (std::bad_alloc const&) {
       return nullptr;
     }
