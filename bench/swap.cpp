@@ -139,7 +139,7 @@ void under_limit(std::vector<step> const& all, swap::machine const& m) {
 /// What a step costs in driver calls once steps repeat, modelled, in a pool that has no more than the limit, with a
 /// schedule for a little less; where the pool is told when blocks come and go, and where not.
 void mappings(std::vector<step> const& all) {
-  constexpr bytes smallest = 16_MiB;  // as in PyTorch
+  constexpr bytes smallest = 8_MiB;   // as in PyTorch
   constexpr double scheduled = 0.96;  // of the limit
   constexpr std::uint32_t warm = 16, steps = 24;
   std::printf("%-20s %9s %8s | %10s %8s %12s | %10s %8s %12s\n", "mappings at 0.65", "limit MiB", "moves",

@@ -90,7 +90,7 @@ class torch_swapping final : public torch_swapper {
   /// Requests below that are not swappable: a block that is owns whole granules, of 2 MiB.
   static constexpr bytes smallest = 4_MiB;
   /// Those that a pager makes swappable by itself: each has the beginning of a chunk, and mappings of its own.
-  static constexpr bytes smallest_paged = 16_MiB;
+  static constexpr bytes smallest_paged = 8_MiB;
   /// Those whose comings and goings schedules know.
   static constexpr bytes smallest_logged = 1_MiB;
 
