@@ -78,6 +78,21 @@ TEST_CASE("chunks are whole granules, and one at least") {
   CHECK(policy.chunk_size({.deficit = 1_GiB, .headroom = plenty, .granule = 16_MiB}) == 16_MiB);
 }
 
+TEST_CASE("movable blocks get chunks of one size under a limit, however much of it is taken") {
+  for (bytes limit : {1_GiB, 7_GiB, 12_GiB, 100_GiB}) {
+    CAPTURE(limit);
+    bytes const n = first_answer({.deficit = 1_GiB, .reserved = 0, .headroom = limit, .movable = true});
+    CHECK(std::has_single_bit(n));
+    CHECK(n <= std::max(granule, limit / usual.movable_chunks_in_limit));
+    CHECK(n <= usual.largest_movable);
+    for (bytes reserved = 0; reserved <= limit; reserved += limit / 16) {
+      CHECK(first_answer({.deficit = 30_MiB, .reserved = reserved, .headroom = limit - reserved, .movable = true}) ==
+            n);
+    }
+  }
+  CHECK(first_answer({.deficit = 1_GiB, .headroom = plenty, .movable = true}) == usual.largest_movable);
+}
+
 TEST_CASE("fixed options give chunks of one size, whatever happens") {
   std::uint64_t const seed = std::random_device{}();
   CAPTURE(seed);

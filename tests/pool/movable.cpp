@@ -1,5 +1,6 @@
 /// Movable blocks: a view of their own, whose memory is taken away and replaced while the address stays.
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -189,6 +190,71 @@ TEST_CASE("a block freed while its mapping was left passes it on to the next of 
   CHECK(r.reserved() == 3 * chunk_bytes);
   r.give(next);
   r.give(other);
+}
+
+TEST_CASE("what is foreseen decides which free chunks are taken, so that a mapping finds its own free in time") {
+  constexpr bytes n = 2 * chunk_bytes;
+  auto const foreseen = [](foresight const& f) {
+    request r = movable(n);
+    r.foreseen = f;
+    return r;
+  };
+  plain_rig r(chunks(4));
+  address const filler = r.take(movable(4 * chunk_bytes));  // so that all memory is there
+  r.give(filler);
+  must(r.pool().trim());
+  address const moved = r.take(foreseen({.as = 1, .now = 1, .until = 10, .again = 20}));
+  r.give(r.take(n));
+  auto const had = memories(r.device.beneath(moved, n));
+  must(r.pool().vacate(moved, vacating::leave));
+
+  SUBCASE("one that stays beyond the time leaves them alone") {
+    address const other = r.take(foreseen({.as = 2, .now = 11, .until = 30, .again = 40}));
+    for (handle const h : memories(r.device.beneath(other, n))) CHECK(std::ranges::find(had, h) == had.end());
+    auto const calls = r.device.calls.calls();
+    must(r.pool().foresee(moved, {.as = 1, .now = 20, .until = 25, .again = 101}));
+    must(r.pool().refill(moved));
+    CHECK(r.device.calls.calls() == calls);
+    CHECK(memories(r.device.beneath(moved, n)) == had);
+  }
+  SUBCASE("one that is gone before takes them first, and leaves the others to who stays") {
+    address const other = r.take(foreseen({.as = 2, .now = 11, .until = 15, .again = 111}));
+    CHECK(memories(r.device.beneath(other, n)) == had);
+  }
+  SUBCASE("where nothing else is free they are taken all the same") {
+    address const third = r.take(foreseen({.as = 3, .now = 11, .until = 30, .again = 40}));
+    address const other = r.take(foreseen({.as = 2, .now = 12, .until = 30, .again = 40}));
+    CHECK(memories(r.device.beneath(other, n)) == had);
+    CHECK(r.pool().refill(moved).error().code == errc::out_of_memory);
+    r.give(third);
+    must(r.pool().refill(moved));
+  }
+  r.sound();
+}
+
+TEST_CASE("a block that is foreseen to follow another gets the mapping that was kept for it, which no other one gets") {
+  auto const nth = [](std::uint64_t as, std::uint64_t now) {
+    request r = movable(chunk_bytes);
+    r.foreseen = {.as = as, .now = now, .until = now + 5, .again = now + 10};
+    return r;
+  };
+  plain_rig r;
+  address const one = r.take(nth(1, 1)), two = r.take(nth(2, 2));
+  r.give(one);
+  r.give(two);
+  CHECK(r.take(nth(3, 6)) != one);
+  CHECK(r.take(nth(2, 12)) == two);
+  CHECK(r.take(nth(1, 13)) == one);
+  r.sound();
+}
+
+TEST_CASE("only of movable blocks anything can be foreseen") {
+  plain_rig r;
+  address const plain = r.take(chunk_bytes), moved = r.take(movable(chunk_bytes));
+  CHECK(r.pool().foresee(plain, {}).error().code == errc::invalid_argument);
+  CHECK(r.pool().foresee(moved + 512, {}).error().code == errc::unknown_pointer);
+  r.give(moved);
+  CHECK(r.pool().foresee(moved, {}).error().code == errc::double_free);
 }
 
 TEST_CASE("a left mapping that can't be replaced leaves the block without memory and everything else whole") {
