@@ -170,6 +170,29 @@ TEST_CASE("weights, their states and what is frozen leave by schedule too, over 
   }
 }
 
+TEST_CASE(
+    "schedules leave room for the most that is too small to move, or where that is logged, for what is there when") {
+  constexpr bytes small = mib / 2;
+  swap::program p = small_cnn(3);
+  for (int k = 0; k < 8; ++k) p.variables.push_back({.size = small, .birth = 0, .death = 2, .accesses = {{0}, {1}}});
+  bytes const limit = swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib;
+  std::vector<bytes> targets;
+  for (bytes const logged : {mib, 64_KiB}) {
+    pager_options o = options(limit);
+    o.smallest = mib;
+    o.smallest_logged = logged;
+    pager_rig r(o);
+    paged_program<pager> run(*r.memory, p);
+    run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
+    for (int k = 0; k < 4; ++k) run.step();
+    auto const expected = r.memory->expected();
+    REQUIRE(expected);
+    targets.push_back(expected->target);
+  }
+  CHECK(targets[0] + 8 * small <= targets[1]);
+  CHECK(targets[1] <= limit);
+}
+
 TEST_CASE("what a schedule has moved for some steps stays mapped while it is away, until the program departs") {
   swap::program const p = small_cnn(4, 120);
   bytes const limit = swap::peak_of(swap::loads_of(p)) * 6 / 10 / mib * mib;
