@@ -16,10 +16,11 @@ struct pager_options {
   /// schedule is made before `set_limit`.
   bytes limit = std::numeric_limits<bytes>::max();
   swap::channel channel = {};  ///< as calibrated
-  bytes smallest = 0;  ///< smaller requests stay on the device, if that is more than what the pool says of itself;
-  bytes smallest_logged = std::numeric_limits<bytes>::max();  ///< but down to this, schedules know when they are there;
-                                                              ///< of the others, how much they are at the most
-  bool schedules = true;                                      ///< false: on demand only
+  /// Smaller requests stay on the device, if that is more than what the pool says of itself.
+  bytes smallest = 0;
+  /// Down to this size schedules know when those are there; of what is smaller still, how much it is at the most.
+  bytes smallest_logged = std::numeric_limits<bytes>::max();
+  bool schedules = true;  ///< false: on demand only
   /// What a schedule moves stays mapped while it is away, once whole steps have gone by that schedule: it comes back
   /// with few driver calls. Who touches it meanwhile without saying so touches others' memory. False: that is a fault.
   bool leave_mapped = true;
