@@ -39,7 +39,7 @@ struct page {
   /// Its uses are announced: an operation has named it, or it was made while nothing was paged. What none has named may
   /// be a library's own, used unseen: it stays.
   bool named = false;
-  bool fixed = false;    ///< not swappable: the plan in force when it was made needs it to stay
+  bool fixed = false;    ///< not swappable: it is too small, or the plan in force when it was made needs it to stay
   bool refused = false;  ///< it could not leave when it should have, in this step
 
   // In its job's log.

@@ -62,8 +62,7 @@ class own_operations {
   std::vector<std::int64_t> step_;
 };
 
-/// The operation as which begins, or has begun just before, a move has left and its memory is free; counted on over the
-/// step's end.
+/// The first operation at whose beginning what moves has left, and its memory is free; counted on over the step's end.
 [[nodiscard]] inline std::uint32_t gone_at(setting const& at, move const& m, time way_out, outcome const& o) noexcept {
   time const over = way_out + at.out_time(m.away);
   auto const next = std::ranges::lower_bound(o.starts, over % o.total);

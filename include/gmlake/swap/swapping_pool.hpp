@@ -83,11 +83,8 @@ class swapping_pool {
   [[nodiscard]] result<address> allocate(bytes n, stream on, tag group) noexcept {
     return allocate(request{.size = n, .on = on}, group);
   }
-  /// The same, but waits for nothing: not for what is leaving, nor by the device pool's last resorts.
-  [[nodiscard]] result<address> try_allocate(bytes n, stream on, tag group) noexcept {
-    return allocate(request{.size = n, .on = on, .insist = false}, group);
-  }
-  /// As requested, but movable where it is large enough, whatever the request says.
+  /// As requested, but movable where it is large enough, whatever the request says. One that does not insist waits for
+  /// nothing: not for what is leaving, nor by the device pool's last resorts.
   [[nodiscard]] result<address> allocate(request r, tag group) noexcept {
     std::scoped_lock const lock(mutex_);
     (void)advance(false);
@@ -172,7 +169,7 @@ class swapping_pool {
     block* const b = known_.find(at);
     return b != nullptr ? bring_back(*b, nullptr) : failure(errc::unknown_pointer, "prefetch");
   }
-  /// The same, but waits for nothing, as `try_allocate`. One that is leaving still stays.
+  /// The same, but waits for nothing, as a request that does not insist. One that is leaving still stays.
   [[nodiscard]] result<void> try_prefetch(address at) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
