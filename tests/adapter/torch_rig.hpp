@@ -174,9 +174,12 @@ class hooked_pool final : public torch_pool {
   result<void> record_stream(address block, stream on) noexcept override { return inner_->record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return inner_->retire_stream(gone); }
   result<void> vacate(address block, vacating way) noexcept override { return inner_->vacate(block, way); }
+  result<void> vacate_behind(address block, stream after) noexcept override {
+    return inner_->vacate_behind(block, after);
+  }
   result<void> foresee(address block, foresight const& f) noexcept override { return inner_->foresee(block, f); }
-  result<void> refill(address block, stream on, bool insist) noexcept override {
-    return inner_->refill(block, on, insist);
+  result<void> refill(address block, stream on, stream by, bool insist) noexcept override {
+    return inner_->refill(block, on, by, insist);
   }
   result<void> show(address block, std::span<gmlake::lent_memory const> pieces) noexcept override {
     return inner_->show(block, pieces);

@@ -44,8 +44,9 @@ class torch_pool {
   [[nodiscard]] virtual result<void> retire_stream(stream gone) noexcept = 0;
   /// The memory under a movable block goes, and comes back.
   [[nodiscard]] virtual result<void> vacate(address block, vacating way) noexcept = 0;
+  [[nodiscard]] virtual result<void> vacate_behind(address block, stream after) noexcept = 0;
   [[nodiscard]] virtual result<void> foresee(address block, foresight const& f) noexcept = 0;
-  [[nodiscard]] virtual result<void> refill(address block, stream on, bool insist) noexcept = 0;
+  [[nodiscard]] virtual result<void> refill(address block, stream on, stream by, bool insist) noexcept = 0;
   /// Other memory is shown at a vacated block's address, and hidden again.
   [[nodiscard]] virtual result<void> show(address block, std::span<lent_memory const> pieces) noexcept = 0;
   [[nodiscard]] virtual result<void> hide(address block) noexcept = 0;
@@ -155,9 +156,12 @@ class torch_pool_of final : public torch_pool {
   result<void> record_stream(address block, stream on) noexcept override { return pool_.record_stream(block, on); }
   result<void> retire_stream(stream gone) noexcept override { return pool_.retire_stream(gone); }
   result<void> vacate(address block, vacating way) noexcept override { return pool_.vacate(block, way); }
+  result<void> vacate_behind(address block, stream after) noexcept override {
+    return pool_.vacate_behind(block, after);
+  }
   result<void> foresee(address block, foresight const& f) noexcept override { return pool_.foresee(block, f); }
-  result<void> refill(address block, stream on, bool insist) noexcept override {
-    return pool_.refill(block, on, insist);
+  result<void> refill(address block, stream on, stream by, bool insist) noexcept override {
+    return pool_.refill(block, on, by, insist);
   }
   result<void> show(address block, std::span<lent_memory const> pieces) noexcept override {
     return pool_.show(block, pieces);

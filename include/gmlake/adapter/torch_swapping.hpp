@@ -39,10 +39,13 @@ class torch_movable {
   [[nodiscard]] result<void> deallocate(address at, stream after) noexcept { return pool_->deallocate(at, after); }
   [[nodiscard]] result<void> record_stream(address at, stream on) noexcept { return pool_->record_stream(at, on); }
   [[nodiscard]] result<void> vacate(address at, vacating way) noexcept { return pool_->vacate(at, way); }
+  [[nodiscard]] result<void> vacate_behind(address at, stream after) noexcept {
+    return pool_->vacate_behind(at, after);
+  }
   [[nodiscard]] result<void> foresee(address at, foresight const& f) noexcept { return pool_->foresee(at, f); }
-  [[nodiscard]] result<void> refill(address at, stream on, bool insist = true) noexcept {
+  [[nodiscard]] result<void> refill(address at, stream on, stream by, bool insist) noexcept {
     busy const now;
-    return pool_->refill(at, on, insist);
+    return pool_->refill(at, on, by, insist);
   }
   [[nodiscard]] result<void> show(address at, std::span<lent_memory const> pieces) noexcept {
     return pool_->show(at, pieces);

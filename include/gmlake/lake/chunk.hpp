@@ -21,6 +21,7 @@ struct chunk {
   std::uint32_t stitches = 0;  ///< how many stitches map it, live and idle
   std::uint32_t looked = 0;    ///< the look at what is foreseen for which `wanted` holds
   std::uint64_t wanted = 0;    ///< when a mapping that has no memory now wants it, at the earliest
+  std::uint64_t ready = 0;     ///< when who has left it is foreseen to be through with it
 
   [[nodiscard]] address end() const noexcept { return home + size; }
 };

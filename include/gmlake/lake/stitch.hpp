@@ -33,6 +33,8 @@ struct stitch {
   bool movable = false;  ///< its chunks can be replaced; it begins on a chunk's beginning then
   foresight foreseen;    ///< movable: of the block that it serves or has served last
   bool vacated = false;  ///< its block has addresses and no memory; what chunks are still mapped are others' by now
+  stream_index behind = nobody;  ///< vacated: whose work, up to the stamp, may still read that memory at its addresses
+  tick behind_stamp = 0;
 
   /// What it can serve from `base` on. A chunk that was taken by its free end and its free beginning, with something
   /// live between, is mapped first and last: then only what lies before `base` in it can be used a second time.

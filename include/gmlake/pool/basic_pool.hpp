@@ -76,6 +76,14 @@ class basic_pool {
     std::scoped_lock const lock(mutex_);
     return engine_.vacate(block, how);
   }
+  /// The same at once, behind the work queued on `after` so far, which may be what saves the contents: the memory
+  /// serves others that wait for that on the device. The mapping stays, as with `vacating::leave`. The caller vouches
+  /// that all other work that uses the block comes before. No effect on a block without memory. Errors as for `vacate`,
+  /// and the stream policy's.
+  [[nodiscard]] result<void> vacate_behind(address block, stream after) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.vacate_behind(block, after);
+  }
 
   /// What is known of a movable block from now on, in the place of what its request said. Errors: `unknown_pointer`,
   /// `double_free`, `invalid_argument` where the block is not movable.
@@ -88,12 +96,17 @@ class basic_pool {
   /// on `on`; without the last resorts unless it is to `insist`. No effect on a block that has memory. Errors as for
   /// `vacate` and `allocate`; then it has none still.
   [[nodiscard]] result<void> refill(address block, stream on = {}, bool insist = true) noexcept {
+    return refill(block, on, on, insist);
+  }
+  /// The same where what `by` does next uses it first, as a copy does that brings the contents: that waits for others'
+  /// use of the memory, and work on `on` is to wait for it.
+  [[nodiscard]] result<void> refill(address block, stream on, stream by, bool insist) noexcept {
     lock_type lock(mutex_);
-    result<void> done = engine_.refill(block, on, false);
+    result<void> done = engine_.refill(block, on, by, false);
     if (done || !insist) return done;
     return at_last<void>(
-        lock, engine_.size_at(block), done.error(), [&]() noexcept { return engine_.refill(block, on, false); },
-        [&]() noexcept { return engine_.refill(block, on, true); });
+        lock, engine_.size_at(block), done.error(), [&]() noexcept { return engine_.refill(block, on, by, false); },
+        [&]() noexcept { return engine_.refill(block, on, by, true); });
   }
 
   /// Maps memory of the caller's at a vacated block's address, whole handles from its beginning on, until `hide` or

@@ -108,6 +108,21 @@ class engine {
     if (!s.vacated) return stitch_.vacate(**b, how);
     return how == vacating::unmap ? stitch_.unmap(s) : result<void>{};
   }
+  /// The same at once, while work queued on `after` so far may still use it; it stays mapped. No effect on one that has
+  /// no memory. Errors as for `vacate`, and the stream policy's.
+  [[nodiscard]] result<void> vacate_behind(address at, stream after) noexcept {
+    result<block*> const b = movable_at(at, "vacate");
+    if (!b) return failure(b.error());
+    if (p_.options.pinned) return failure(errc::invalid_argument, "vacate: the pool is pinned");
+    if ((*b)->view->vacated) return {};
+    result<stream_index> const behind = p_.space.enter(after);
+    if (!behind) return failure(behind.error());
+    auto& time = p_.space.time();
+    tick const stamp = time.stamp(*behind);
+    if (result<void> done = time.fence_apart(*behind); !done) return done;
+    stitch_.vacate_behind(**b, *behind, stamp);
+    return {};
+  }
 
   /// What is known of the movable block at `at` from now on. Errors: `unknown_pointer`, `double_free`,
   /// `invalid_argument` where the block is not movable.
@@ -118,16 +133,19 @@ class engine {
     return {};
   }
 
-  /// Puts memory under the block at `at` again, for work on `on`; its contents are undefined. Errors as for `vacate`
-  /// and `allocate`; then it has none, as before. `at_last`: by the last resorts.
-  [[nodiscard]] result<void> refill(address at, stream on, bool at_last) noexcept {
+  /// Puts memory under the block at `at` again, for work on `on` that comes after what `by` does next; its contents are
+  /// undefined. Errors as for `vacate` and `allocate`; then it has none, as before. `at_last`: by the last resorts.
+  [[nodiscard]] result<void> refill(address at, stream on, stream by, bool at_last) noexcept {
     result<block*> const b = movable_at(at, "refill");
     if (!b) return failure(b.error());
     if (!(*b)->view->vacated) return {};
     if ((*b)->view->lent > 0) return failure(errc::invalid_argument, "refill: other memory is shown");
     result<stream_index> const user = p_.space.enter(on);
     if (!user) return failure(user.error());
+    result<stream_index> const first = p_.space.enter(by);
+    if (!first) return failure(first.error());
     refilled_ = *b;
+    refilled_by_ = *first;
     request const r{.size = (*b)->size, .on = on, .where = placement::movable};
     result<address> const done = at_last ? last_resort(r) : search(r, *user);
     refilled_ = nullptr;
@@ -332,7 +350,7 @@ class engine {
       return_.learn_passed();
     }
     result<block*> b = from_lake(r, user, false);
-    if (b && *b == nullptr && p_.wait.before_growing()) {
+    if (b && *b == nullptr && refilled_ == nullptr && p_.wait.before_growing()) {
       b = waited_for(r, user);
       result<bool> more = b && *b == nullptr ? gather(user) : false;
       if (!more) return failure(more.error());
@@ -434,7 +452,7 @@ class engine {
   /// A movable block, a new one or the one to be refilled, from what is free; null where it falls short.
   [[nodiscard]] result<block*> on_view(request const& r, stream_index user) noexcept {
     result<typename stitcher<Config>::outcome> const made =
-        refilled_ != nullptr ? stitch_.refill(user, *refilled_)
+        refilled_ != nullptr ? stitch_.refill(user, refilled_by_, *refilled_)
                              : stitch_.make_movable(user, size_of(r), r.alignment, r.foreseen);
     if (!made) return failure(made.error());
     view_shortfall_ = made->shortfall;
@@ -550,7 +568,8 @@ class engine {
   [[no_unique_address]] planner_of<Config> plan_;
   address_map<block> live_;
   block* refilled_ = nullptr;  ///< what memory is being sought for, where that is no new block
-  bytes view_shortfall_ = 0;   ///< what the last attempt at a movable block has missed
+  stream_index refilled_by_ = nobody;
+  bytes view_shortfall_ = 0;  ///< what the last attempt at a movable block has missed
 };
 
 }  // namespace gmlake

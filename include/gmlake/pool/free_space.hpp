@@ -79,6 +79,15 @@ class free_space {
     }
   }
 
+  /// The same for all large blocks that are free, whatever streams may still use them.
+  template <std::invocable<block&> F>
+  void each_large(bytes least, F&& f) const {
+    for (auto const& s : shelves_) {
+      Split const& split = s->areas[slot(area::large)];
+      for (block* b = split.largest(); b != nullptr && b->size >= least; b = split.smaller(*b)) f(*b);
+    }
+  }
+
   /// Calls `f(block)` for all blocks of at least `least` bytes, small ones too, that the user may have at once.
   template <std::invocable<block&> F>
   void each_free(stream_index user, bytes least, F&& f) const {
@@ -108,6 +117,15 @@ class free_space {
       if (b->end() >= end) return true;
     }
     return false;
+  }
+
+  /// What `user` does next comes after all that may still use [begin, begin + n), which is free. Errors: the stream
+  /// policy's; it may wait for some of that then.
+  [[nodiscard]] result<void> wait_for(stream_index user, chunk& c, address begin, bytes n) noexcept {
+    address const end = begin + n;
+    for (block* b = &lake<Backend>::block_at(c, begin);; b = b->next) {
+      if (result<void> done = time_.wait(user, b->on, b->stamp); !done || b->end() >= end) return done;
+    }
   }
 
   /// How many blocks [begin, begin + n) touches, from chunk `c` on.
@@ -356,8 +374,10 @@ class free_space {
   /// Whether free neighbours can become one: on one shelf, or where one of them is free for all. What `user` gives back
   /// free for all, as growth does, does not come under another stream's stamp.
   [[nodiscard]] bool joins(block const& b, block const* n, stream_index user) const noexcept {
-    return n != nullptr && n->state == block_state::free && !n->parked &&
-           (n->on == b.on || time_.passed(n->on, n->stamp) || (n->on == user && time_.passed(b.on, b.stamp)));
+    if (n == nullptr || n->state != block_state::free || n->parked) return false;
+    if (n->on == b.on) return n->stamp == b.stamp || !time_.apart(b.on);
+    bool const mine = time_.passed(b.on, b.stamp), its = time_.passed(n->on, n->stamp);
+    return (its && (mine || !time_.apart(b.on))) || (mine && n->on == user && !time_.apart(user));
   }
 
   /// Puts a free block on its shelf, joined with its neighbours where that is allowed; the larger node survives. Memory

@@ -79,7 +79,9 @@ template <PoolConfig Config>
 }
 
 /// The first broken invariant of one range, or null.
-[[nodiscard]] inline char const* find_fault(range const& r, bytes& reserved, bytes& free, std::size_t& live) noexcept {
+template <StreamPolicy Streams>
+[[nodiscard]] char const* find_fault(timeline<Streams> const& time, range const& r, bytes& reserved, bytes& free,
+                                     std::size_t& live) noexcept {
   address at = r.begin;
   block const* before = nullptr;
   chunk const* beneath = r.first_chunk;
@@ -94,7 +96,7 @@ template <PoolConfig Config>
     if (hole && before != nullptr && before->state == block_state::hole) return "holes that touch are one";
     if (b->state == block_state::free && !b->parked) free += b->size;
     if (b->state == block_state::free && !b->parked && before != nullptr && before->state == block_state::free &&
-        !before->parked && before->on == b->on) {
+        !before->parked && before->on == b->on && (before->stamp == b->stamp || !time.apart(b->on))) {
       return "free neighbours on one shelf are one";
     }
     if (b->state == block_state::live) ++live;
@@ -121,7 +123,7 @@ template <PoolConfig Config>
   bytes free = 0;
   std::size_t live = 0;
   for (range const& r : p.space.home().ranges()) {
-    if (char const* fault = find_fault(r, reserved, free, live)) return fault;
+    if (char const* fault = find_fault(p.space.time(), r, reserved, free, live)) return fault;
   }
   if (reserved != p.space.home().reserved()) return "reserved bytes are the chunks'";
   if (free != p.space.total()) return "free bytes are the shelved blocks'";

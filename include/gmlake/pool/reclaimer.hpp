@@ -88,7 +88,8 @@ class reclaimer {
 
   /// Whether nobody has the memory mapped there by this stitch, and no device work uses its addresses.
   [[nodiscard]] bool evictable(stitch const& s) const noexcept {
-    return s.vacated ? s.count > 0 : s.serves == nullptr && p_->space.time().all_passed(s.last_use);
+    if (s.vacated) return s.count > 0 && p_->space.time().passed(s.behind, s.behind_stamp);
+    return s.serves == nullptr && p_->space.time().all_passed(s.last_use);
   }
 
   [[nodiscard]] result<void> evict(stitch& s) noexcept {

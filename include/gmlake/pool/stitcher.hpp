@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <tuple>
 #include <vector>
 
 #include "gmlake/pool/pool_parts.hpp"
@@ -52,7 +53,7 @@ class stitcher {
   /// A block of n bytes on a new stitch of free memory, or the shortfall. Errors: the driver's, and
   /// `out_of_host_memory`; then nothing has changed.
   [[nodiscard]] result<outcome> make(stream_index user, bytes n, bytes alignment) noexcept {
-    result<std::span<extent const>> const from = choose(user, n, alignment <= block_alignment, any_size, {});
+    result<std::span<extent const>> const from = choose({user, user}, n, alignment <= block_alignment, any_size, {});
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     return on_new(user, n, *from, alignment, 0);
@@ -64,7 +65,7 @@ class stitcher {
     if (stitch* const idle = nearest(user, n, alignment, f); idle != nullptr) {
       stitch_event const was{idle->begin, idle->size, idle->count};
       p_->stitches.wake(*idle);
-      result<bool> const whole = mend(user, *idle, n, f);
+      result<bool> const whole = mend({user, user, true}, *idle, n, f);
       if (whole && *whole) {
         foresee(*idle, f);
         p_->observer.reused(was);
@@ -78,14 +79,14 @@ class stitcher {
       }
       if (!whole) return failure(whole.error());
     }
-    result<std::span<extent const>> const from = choose(user, n, false, any_size, f);
+    result<std::span<extent const>> const from = choose({user, user, true}, n, false, any_size, f);
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     bytes largest = least_spare;
     for (extent const& e : whole_) largest = std::max(largest, e.of->size);
     for (extent const& e : heads_) largest = std::max(largest, e.of->size);
     result<outcome> made = on_new(user, n, *from, alignment, align_up(n, p_->granule) + largest);
-    if (made) foresee(*made->served->view, f);
+    if (made && made->served != nullptr) foresee(*made->served->view, f);
     return made;
   }
 
@@ -103,10 +104,22 @@ class stitcher {
     if (how == vacating::unmap) {
       if (result<void> done = unmap(s); !done) return done;
     }
-    s.vacated = true;
-    note_wants(s);
-    give_back_taken(b, b.on, 0);
+    let_go(b, b.on, 0);
+    s.behind = nobody;
     return {};
+  }
+  /// The same while work on `behind` may still use it, up to the stamp: free for who waits for that. Stays mapped.
+  void vacate_behind(block& b, stream_index behind, tick stamp) noexcept {
+    stitch& s = *b.view;
+    std::uint64_t const until = s.foreseen.as != 0 && s.foreseen.until != foresight::never ? s.foreseen.until : 0;
+    let_go(b, behind, stamp);
+    s.behind = behind;
+    s.behind_stamp = stamp;
+    for (std::size_t i = 0; i < s.count; ++i) s.chunks[i]->ready = until;
+  }
+  /// Whether no device work uses a vacated stitch's addresses any more, as far as the host knows.
+  [[nodiscard]] bool is_over(stitch const& s) const noexcept {
+    return p_->space.time().passed(s.behind, s.behind_stamp);
   }
 
   /// Unmaps what is mapped of a stitch that serves a block or is vacated. Precondition and error as for `vacate`.
@@ -118,12 +131,14 @@ class stitcher {
     return {};
   }
 
-  /// Puts free memory under a vacated block, for work on `user`, or tells the shortfall. Errors as for `make`.
-  [[nodiscard]] result<outcome> refill(stream_index user, block& b) noexcept {
+  /// Puts free memory under a vacated block, for work on `user`, or tells the shortfall. `by` uses it first: that is
+  /// who waits for other streams, and `user` for it. Errors as for `make`.
+  [[nodiscard]] result<outcome> refill(stream_index user, stream_index by, block& b) noexcept {
     stitch& s = *b.view;
+    claim const who{user, by, true};
     if (s.count > 0) {
       stitch_event const was{s.begin, s.size, s.count};
-      result<bool> const whole = mend(user, s, b.size, s.foreseen);
+      result<bool> const whole = mend(who, s, b.size, s.foreseen);
       if (s.count == 0) p_->observer.evicted(was);
       if (!whole) return failure(whole.error());
       if (*whole) {
@@ -136,10 +151,14 @@ class stitcher {
       }
     }
     result<std::span<extent const>> const from =
-        choose(user, b.size, false, s.room - align_up(b.size, p_->granule), s.foreseen);
+        choose(who, b.size, false, s.room - align_up(b.size, p_->granule), s.foreseen);
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
+    if (s.count > 0 && !is_over(s)) return outcome{nullptr, 0};
     if (!prepare(*from)) return failure(errc::out_of_host_memory, "stitch");
+    if (result<bool> const ordered = wait_for(who, *from); !ordered || !*ordered) {
+      return ordered ? result<outcome>(outcome{nullptr, 0}) : failure(ordered.error());
+    }
     if (result<void> done = unmap(s); !done) return failure(done.error());
     if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
     p_->observer.stitched({s.begin, s.size, s.count});
@@ -160,6 +179,13 @@ class stitcher {
   }
 
  private:
+  /// Who asks for memory: for whose work, who uses it first, and whether that one may wait on the device for others.
+  struct claim {
+    stream_index user;
+    stream_index first;
+    bool waits = false;
+  };
+
   /// Smaller free parts of chunks are not worth a handle.
   static constexpr bytes smallest_extent = 64_KiB;
   static constexpr bytes any_size = ~bytes{0};
@@ -172,16 +198,16 @@ class stitcher {
   /// The stitch policy's choice of n bytes among free memory, from chunks of at most `largest`, with or without a free
   /// end of a chunk first; nothing, and `shortfall_`, where there is too little. Stale after the next call. Error:
   /// `out_of_host_memory`.
-  [[nodiscard]] result<std::span<extent const>> choose(stream_index user, bytes n, bool tails, bytes largest,
+  [[nodiscard]] result<std::span<extent const>> choose(claim who, bytes n, bool tails, bytes largest,
                                                        foresight const& f) noexcept {
-    if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
+    if (!collect(who)) return failure(errc::out_of_host_memory, "stitch");
     if (!tails) tails_.clear();
     auto const too_large = [largest](extent const& e) noexcept { return e.of->size > largest; };
     std::erase_if(whole_, too_large);
     std::erase_if(heads_, too_large);
     std::span<extent> whole = whole_;
     if (f.now != 0) {
-      prefer(f);
+      prefer(who, f);
       bytes sum = 0;
       std::size_t enough = 0;
       while (enough < whole.size() && sum < n) sum += whole[enough++].size;
@@ -196,6 +222,11 @@ class stitcher {
   [[nodiscard]] result<outcome> on_new(stream_index user, bytes n, std::span<extent const> from, bytes alignment,
                                        bytes room) noexcept {
     if (!prepare(from)) return failure(errc::out_of_host_memory, "stitch");
+    if (room > 0) {
+      if (result<bool> const ordered = wait_for({user, user, true}, from); !ordered || !*ordered) {
+        return ordered ? result<outcome>(outcome{nullptr, n}) : failure(ordered.error());
+      }
+    }
     result<stitch*> const mapped = p_->stitches.map(from, alignment > p_->granule ? alignment : 0, room);
     if (!mapped) return failure(mapped.error());
     stitch& s = **mapped;
@@ -217,7 +248,9 @@ class stitcher {
       bool const same = f.as != 0 && s.foreseen.as == f.as;
       if (!fits || (!same && (own || is_wanted(s, f.now)))) return false;
       std::size_t missing = 0;
-      each_missing(user, s, n, [&](std::size_t, bytes) noexcept { ++missing; });
+      each_used(s, n, [&](std::size_t i, bytes used) noexcept {
+        if (!obtainable({user, user, same}, *s.chunks[i], used)) ++missing;
+      });
       // Addresses that the device may still use, or that others have noted, are not mapped anew.
       if (missing > 0 && (p_->options.pinned || !p_->space.time().all_passed(s.last_use))) return false;
       std::size_t const calls = missing + (same ? 0 : conflicts(s, n, f));
@@ -262,47 +295,82 @@ class stitcher {
   }
   void note_wants(stitch const& s) noexcept { wants_changed_ = wants_changed_ || s.foreseen.as != 0; }
 
-  /// Orders candidates by what is foreseen: first the chunks that nobody wants before the block is gone, those wanted
-  /// soonest after it at the front; then the others, those wanted last at the front.
-  void prefer(foresight const& f) noexcept {
+  /// Orders candidates: first what is free now, then what has to be waited for, as it is foreseen to be free. Of those
+  /// alike the chunks that nobody wants before the block is gone, those wanted soonest after it at the front; then the
+  /// others, those wanted last at the front.
+  void prefer(claim who, foresight const& f) noexcept {
     learn_wanted(f.now);
     auto const rank = [&](extent const& e) noexcept {
       std::uint64_t const at = wanted(*e.of, f.now);
-      return at >= f.until ? std::pair(false, at) : std::pair(true, ~at);
+      std::uint64_t const there = p_->space.usable(who.first, *e.of, e.begin(), e.size) ? 0 : 1;
+      std::uint64_t const from = e.of->ready > f.now ? e.of->ready : there;
+      return at >= f.until ? std::tuple(from, false, at) : std::tuple(from, true, ~at);
     };
     auto const before = [&](extent const& a, extent const& b) noexcept { return rank(a) < rank(b); };
     std::ranges::stable_sort(whole_, before);
     std::ranges::stable_sort(heads_, before);
   }
 
-  /// Replaces those chunks of a movable stitch whose memory the user can't have at once, so that it can serve n bytes;
-  /// whether it can now. Precondition: it serves nobody or is vacated, and no device work uses its addresses. Errors:
-  /// the driver's and `out_of_host_memory`; then what is mapped is as good as any, or nothing is (`count` tells).
-  [[nodiscard]] result<bool> mend(stream_index user, stitch& s, bytes n, foresight const& f) noexcept {
-    result<bool> found = find_missing(user, s, n, f);
+  /// Replaces those chunks of a movable stitch whose memory the user can't have, so that it can serve n bytes; whether
+  /// it can now. What is foreseen to be free may be in use still: it waits for that on the device. Precondition: it
+  /// serves nobody or is vacated; if any chunk is missing, no device work uses an idle one's addresses. Errors: the
+  /// driver's, the stream policy's and `out_of_host_memory`; then what is mapped is as good as any, or nothing is
+  /// (`count` tells).
+  [[nodiscard]] result<bool> mend(claim who, stitch& s, bytes n, foresight const& f) noexcept {
+    who.waits = f.now != 0;
+    result<bool> found = find_missing(who, s, n, f);
     if (!found || !*found) return found;
+    if (!missing_.empty() && s.vacated && !is_over(s)) return false;
+    if (result<bool> ordered = wait_for(who, s, n); !ordered || !*ordered) return ordered;
     if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
     if (!prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
     return true;
   }
+  /// Who uses it first comes after all who may use the memory of the first n bytes, with what is missing replaced;
+  /// false where a stream can't wait now. Error: the stream policy's.
+  [[nodiscard]] result<bool> wait_for(claim who, stitch& s, bytes n) noexcept {
+    std::size_t next = 0;
+    bytes offset = 0;
+    for (std::size_t i = 0; i < s.count && offset < n; offset += s.chunks[i++]->size) {
+      bool const missing = next < missing_.size() && missing_[next] == i;
+      chunk& c = missing ? *replacing_[next++] : *s.chunks[i];
+      if (result<bool> done = wait_for(who, c, c.home, std::min(c.size, n - offset)); !done || !*done) return done;
+    }
+    return true;
+  }
+  [[nodiscard]] result<bool> wait_for(claim who, std::span<extent const> all) noexcept {
+    for (extent const& e : all) {
+      if (result<bool> done = wait_for(who, *e.of, e.begin(), e.size); !done || !*done) return done;
+    }
+    return true;
+  }
+  [[nodiscard]] result<bool> wait_for(claim who, chunk& c, address begin, bytes n) noexcept {
+    if (p_->space.usable(who.first, c, begin, n)) return true;
+    result<void> const done = p_->space.wait_for(who.first, c, begin, n);
+    if (done) return true;
+    return done.error().code == errc::not_supported ? result<bool>(false) : failure(done.error());
+  }
 
   /// Which chunks those are, and for each another as large; whether there are as many. Error: `out_of_host_memory`.
-  [[nodiscard]] result<bool> find_missing(stream_index user, stitch& s, bytes n, foresight const& f) noexcept {
+  [[nodiscard]] result<bool> find_missing(claim who, stitch& s, bytes n, foresight const& f) noexcept {
     missing_.clear();
     replacing_.clear();
     bool whole = true;
     try {
-      each_missing(user, s, n, [&](std::size_t i, bytes) { missing_.push_back(i); });
+      each_used(s, n, [&](std::size_t i, bytes used) {
+        if (!obtainable(who, *s.chunks[i], used)) missing_.push_back(i);
+      });
       if (missing_.empty()) return true;
-      if (!collect(user)) return failure(errc::out_of_host_memory, "stitch");
+      if (!collect(who)) return failure(errc::out_of_host_memory, "stitch");
       std::span const has(s.chunks.get(), s.count);
       auto const had = [&](extent const& e) noexcept { return std::ranges::find(has, e.of) != has.end(); };
       std::erase_if(whole_, had);
       std::erase_if(heads_, had);
-      if (f.now != 0) prefer(f);
-      each_missing(user, s, n, [&](std::size_t i, bytes used) {
-        chunk* const other = whole ? like(*s.chunks[i], used) : nullptr;
-        whole = whole && other != nullptr;
+      if (f.now != 0) prefer(who, f);
+      each_used(s, n, [&](std::size_t i, bytes used) {
+        if (!whole || !std::ranges::binary_search(missing_, i)) return;
+        chunk* const other = like(*s.chunks[i], used);
+        whole = other != nullptr;
         if (whole) replacing_.push_back(other);
       });
     } catch (std::bad_alloc const&) {
@@ -324,16 +392,23 @@ class stitcher {
     return found;
   }
 
-  /// Calls `f(number, bytes used of it)` for the chunks beneath a movable stitch's first n bytes that the user can't
-  /// have at once.
-  template <class F>
-  void each_missing(stream_index user, stitch& s, bytes n, F&& f) {
+  /// Calls `f(number, bytes used of it)` for the chunks beneath a movable stitch's first n bytes.
+  template <std::invocable<std::size_t, bytes> F>
+  static void each_used(stitch const& s, bytes n, F&& f) {
     bytes offset = 0;
     for (std::size_t i = 0; i < s.count && offset < n; offset += s.chunks[i++]->size) {
-      chunk& c = *s.chunks[i];
-      bytes const used = std::min(c.size, n - offset);
-      if (!p_->space.usable(user, c, c.home, used)) f(i, used);
+      f(i, std::min(s.chunks[i]->size, n - offset));
     }
+  }
+  /// Whether a chunk's first bytes can be had at once, or by waiting on the device where one may.
+  [[nodiscard]] bool obtainable(claim who, chunk& c, bytes used) noexcept {
+    return who.waits ? p_->space.is_free(c, c.home, used) : p_->space.usable(who.user, c, c.home, used);
+  }
+
+  void let_go(block& b, stream_index on, tick stamp) noexcept {
+    b.view->vacated = true;
+    note_wants(*b.view);
+    give_back_taken(b, on, stamp);
   }
 
   void give_back_taken(block& b, stream_index on, tick stamp) noexcept {
@@ -345,13 +420,15 @@ class stitcher {
   }
 
   /// Everything that a stitch could take for the user at once, and room for the choice. False for want of host memory.
-  [[nodiscard]] bool collect(stream_index user) noexcept {
+  [[nodiscard]] bool collect(claim who) noexcept {
     free_.clear();
     whole_.clear();
     tails_.clear();
     heads_.clear();
     try {
-      p_->space.each_usable(user, smallest_extent, [this](block& b) { free_.push_back(&b); });
+      auto const add = [this](block& b) { free_.push_back(&b); };
+      if (who.waits) p_->space.each_large(smallest_extent, add);
+      else p_->space.each_usable(who.user, smallest_extent, add);
       std::ranges::sort(free_, [](block const* a, block const* b) {
         return a->size != b->size ? a->size > b->size : a->begin < b->begin;
       });

@@ -76,8 +76,9 @@ class timeline {
     lane& l = lanes_[i];
     if (l.retired) [[unlikely]]
       return l.now;
-    ++l.unfenced;
-    return l.now = ++clock_;
+    ++clock_;
+    if (l.unfenced++ == 0) l.unfenced_from = clock_;
+    return l.now = clock_;
   }
 
   /// The last stamp given out for stream i.
@@ -90,7 +91,10 @@ class timeline {
   }
   /// Whether everything freed up to t, on whatever stream, is known to be done with.
   [[nodiscard]] bool all_passed(tick t) const noexcept {
-    return std::ranges::all_of(lanes_, [t](lane const& l) { return std::min(t, l.now) <= l.passed; });
+    return std::ranges::all_of(lanes_, [t](lane const& l) {
+      if (std::min(t, l.now) <= l.passed) return true;
+      return t < (l.marks.empty() ? l.unfenced_from : l.marks.front().from);
+    });
   }
 
   /// Whether everything freed so far is.
@@ -171,6 +175,15 @@ class timeline {
     return waited;
   }
 
+  /// Stream i's frees so far are over, to whoever waits for them, as soon as its work so far is: not when some more is.
+  /// Blocks freed there under different stamps are kept apart until they are. Errors: the stream policy's, then they
+  /// come under a later fence.
+  [[nodiscard]] result<void> fence_apart(stream_index i) noexcept {
+    lanes_[i].apart = true;
+    return fence_off(i);
+  }
+  [[nodiscard]] bool apart(stream_index i) const noexcept { return lanes_[i].apart; }
+
   /// The stream is about to be destroyed: a fence is set behind all its work while that can still be done, which then
   /// stands for whatever else is freed on it. Its name may come back as another stream's.
   [[nodiscard]] result<void> retire(stream s) noexcept {
@@ -188,15 +201,17 @@ class timeline {
  private:
   struct mark {
     typename Streams::fence point;
-    tick upto = 0;
+    tick from = 0, upto = 0;  ///< the stamps that it covers
   };
   struct lane {
     stream name{};
     tick now = 0;                ///< the last stamp given out
     tick passed = 0;             ///< stamps up to here are known to be done
     std::uint64_t unfenced = 0;  ///< frees since the last fence
+    tick unfenced_from = 0;      ///< the first of them
     std::vector<mark> marks;
     bool retired = false;       ///< its stream is gone; what it did is fenced
+    bool apart = false;         ///< others wait for single frees of it
     std::vector<tick> ordered;  ///< for each other stream: what this one has waited for
   };
   static constexpr stream_index first = nobody + 1;
@@ -210,7 +225,7 @@ class timeline {
   [[nodiscard]] stream_index revive(stream_index i, stream s) noexcept {
     lane& l = lanes_[i];
     l.name = s;
-    l.retired = false;
+    l.retired = l.apart = false;
     std::ranges::fill(l.ordered, tick{0});
     return i;
   }
@@ -242,7 +257,7 @@ class timeline {
     }
     result<typename Streams::fence> point = streams_.record(l.name);
     if (!point) return lost(point.error());
-    l.marks.push_back({std::move(*point), l.now});
+    l.marks.push_back({std::move(*point), l.unfenced_from, l.now});
     l.unfenced = 0;
     return {};
   }

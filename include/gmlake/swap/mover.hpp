@@ -4,8 +4,10 @@
 /// lock, keeps no table and decides nothing: `swapping_pool` does. Where copies lie is `host_tier`'s business.
 ///
 /// What holds: a copy is given up only once the block's memory has the same contents and no copy of them is under way;
-/// memory is taken away only once its copy is whole and everything that used it is known to be done. Whatever fails,
-/// the block is in one of the four states, with its contents.
+/// memory is unmapped only once its copy is whole and everything that used it is known to be done; what stays mapped is
+/// handed over at once, to who waits on the device for the copy. Whatever fails, the block is in one of the four
+/// states, with its contents. A copy that was queued is taken to end well: a device on which one fails has lost all
+/// else too.
 
 #include <algorithm>
 #include <new>
@@ -29,8 +31,9 @@ namespace gmlake::swap {
 template <class P>
 concept MovablePool = Pool<P> && requires(P& p, address a, stream s) {
   { p.vacate(a, vacating::leave) } noexcept -> std::same_as<result<void>>;
+  { p.vacate_behind(a, s) } noexcept -> std::same_as<result<void>>;
   { p.foresee(a, foresight{}) } noexcept -> std::same_as<result<void>>;
-  { p.refill(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.refill(a, s, s, true) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
 };
@@ -73,33 +76,21 @@ class mover {
     return {};
   }
 
-  /// mapped → leaving, behind the work queued on `last` and on its own streams; with its contents, or without if
-  /// `discarding`. Errors: `out_of_host_memory` (the host has no memory for a copy), the driver's; then it stays.
-  [[nodiscard]] result<void> leave(block& b, stream last, bool discarding) noexcept {
+  /// mapped or arriving → leaving, behind the work queued on `last` and on its own streams; with its contents, or
+  /// without if `discarding`; `way`: what becomes of its mapping. Straight to absent where that is left: the memory
+  /// serves others behind the copy. Errors: `out_of_host_memory` (the host has no memory for a copy), the driver's;
+  /// then it stays.
+  [[nodiscard]] result<void> leave(block& b, stream last, bool discarding, vacating way) noexcept {
     if (!room_for_leftovers()) return failure(errc::out_of_host_memory, "swap");
-    bool const copying = !discarding && !tier_.holds(b);
-    address copy = b.copy;
-    if (copying) {
-      result<address> const to = tier_.take(b.size, in_place_);
-      if (!to) return failure(to.error());
-      copy = *to;
+    bool const arriving = b.state == residency::arriving;
+    if (arriving) {
+      if (result<void> done = streams_.wait(copies_.stream_out(), *b.moved); !done) return done;
+      end_arrival(b);
     }
-    result<void> done = follow(copies_.stream_out(), b.on);
-    if (done && last != b.on) done = follow(copies_.stream_out(), last);
-    for (std::size_t i = 0; done && i < b.users.size(); ++i) done = follow(copies_.stream_out(), b.users[i]);
-    if (done && copying) done = copies_.copy_out(copy, b.begin, b.size);
-    if (done) done = fence_off(b, copies_.stream_out());
-    if (!done) {
-      ++seen_.failures;
-      if (copying) forsake(copy, b.size);
-      return done;
-    }
-    b.copy = copy;
-    b.way = vacating::unmap;
-    b.contents = !discarding;
-    if (copying) seen_.copied_out += b.size;
-    begin_move(b, residency::leaving);
-    return {};
+    result<void> done = queue_departure(b, last, discarding, way);
+    // Who comes next does not know that it is arriving still.
+    if (!done && arriving) (void)streams_.synchronize_device();
+    return done;
   }
 
   /// leaving → absent, if the copy is whole; whether it is. Where `waiting`, the host waits for it. Errors: a
@@ -128,7 +119,9 @@ class mover {
   /// Whatever touches a block that is absent, or will be, is at fault from now on. Error: the driver's.
   [[nodiscard]] result<void> unmap(block& b) noexcept {
     b.way = vacating::unmap;
-    return b.state == residency::absent && !b.in_place ? device_->vacate(b.begin, b.way) : result<void>{};
+    if (b.state != residency::absent || b.in_place) return {};
+    if (result<void> done = end_copy(b); !done) return done;
+    return device_->vacate(b.begin, b.way);
   }
 
   /// leaving → mapped: it is wanted again before it has gone. Its copy is of no use, unless nobody writes the block.
@@ -144,13 +137,18 @@ class mover {
     if (!room_for_leftovers()) return failure(errc::out_of_host_memory, "swap");
     if (result<void> able = can_fence(); !able) return able;
     if (result<void> done = hide(b, last); !done) return done;
-    result<void> done = refill(b, insist);
+    result<void> done = device_->refill(b.begin, b.on, copies_.stream_in(), false);
+    if (!done && (insist || b.moved)) {
+      // Other chunks may be mapped only once the copy out of those that are is over.
+      done = end_copy(b);
+      if (done) done = device_->refill(b.begin, b.on, copies_.stream_in(), insist);
+    }
     if (!done) {
       rest(b);
       return done;
     }
     done = tell_come(b);
-    if (done) done = follow(copies_.stream_in(), b.on);
+    if (done && b.moved) done = streams_.wait(copies_.stream_in(), *b.moved);
     if (done) done = bring_contents(b);
     if (done) done = fence_off(b, copies_.stream_in());
     if (!done) {
@@ -179,10 +177,8 @@ class mover {
     result<bool> whole = reached(b, waiting);
     if (!whole) return failed<bool>(whole.error());
     if (!*whole) return false;
-    end_move(b, residency::mapped);
-    b.contents = true;
-    if (std::exchange(b.outdated, false) || !b.read_only) let_copy_go(b);
-    ++seen_.arrivals;
+    end_fence(b);
+    end_arrival(b);
     return true;
   }
 
@@ -316,6 +312,47 @@ class mover {
     if (!keeps_copy) let_copy_go(b);
   }
 
+  /// arriving → mapped; where its copy is under way still, whoever uses the block next is to wait for that.
+  void end_arrival(block& b) noexcept {
+    b.state = residency::mapped;
+    moving_.erase(moving_list::s_iterator_to(b));
+    b.contents = true;
+    if (std::exchange(b.outdated, false) || !b.read_only) let_copy_go(b);
+    ++seen_.arrivals;
+  }
+
+  [[nodiscard]] result<void> queue_departure(block& b, stream last, bool discarding, vacating way) noexcept {
+    bool const copying = !discarding && !tier_.holds(b);
+    address copy = b.copy;
+    if (copying) {
+      result<address> const to = tier_.take(b.size, in_place_);
+      if (!to) return failure(to.error());
+      copy = *to;
+    }
+    result<void> done = follow(copies_.stream_out(), b.on);
+    if (done && last != b.on) done = follow(copies_.stream_out(), last);
+    for (std::size_t i = 0; done && i < b.users.size(); ++i) done = follow(copies_.stream_out(), b.users[i]);
+    if (done && copying) done = copies_.copy_out(copy, b.begin, b.size);
+    if (done) done = fence_off(b, copies_.stream_out());
+    if (!done) {
+      ++seen_.failures;
+      if (copying) forsake(copy, b.size);
+      return done;
+    }
+    b.copy = copy;
+    b.way = way;
+    b.contents = !discarding;
+    if (copying) seen_.copied_out += b.size;
+    if (hands_over(b) && device_->vacate_behind(b.begin, copies_.stream_out())) {
+      b.state = residency::absent;
+      ++seen_.departures;
+      seen_.absent += b.size;
+    } else {
+      begin_move(b, residency::leaving);
+    }
+    return {};
+  }
+
   void begin_move(block& b, residency to) noexcept {
     b.state = to;
     moving_.push_back(b);
@@ -383,15 +420,17 @@ class mover {
     return done;
   }
 
-  /// For the stream that the block was allocated for, behind whose work the copy runs: so the pool sees no stream that
-  /// frees nothing and waits for everything. Without the device pool's last resorts unless it is to `insist`, where the
-  /// pool knows the difference.
-  [[nodiscard]] result<void> refill(block& b, bool insist) noexcept {
-    if constexpr (requires { device_->refill(b.begin, b.on, false); }) {
-      return device_->refill(b.begin, b.on, insist);
-    } else {
-      return device_->refill(b.begin, b.on);
-    }
+  /// Whether a departing block's memory may serve others before the host has seen the copy to be whole: nobody is to be
+  /// told first, and the copy is not to be used before that.
+  [[nodiscard]] bool hands_over(block const& b) const noexcept {
+    return b.way == vacating::leave && b.watched.empty() && !in_place_ && !tier_.files();
+  }
+  /// The host waits for the copy of an absent block whose memory was handed over.
+  [[nodiscard]] result<void> end_copy(block& b) noexcept {
+    if (!b.moved) return {};
+    result<void> done = streams_.synchronize(*b.moved);
+    if (done) end_fence(b);
+    return done;
   }
 
   /// Queues the copies that fill a block whose memory has just come.

@@ -27,8 +27,8 @@ struct pager_options {
   /// A thread of its own makes the schedules, which are followed once they are there. False: the call that begins a
   /// step does, and waits for a second or so; replays are the same each time.
   bool in_background = false;
-  /// Schedules keep so far below the limit, since memory is free only when the host has seen it and unmapped it.
-  time ahead{3'000'000};    ///< what the channel carries in that time
+  /// Schedules keep so far below the limit, for what lies idle in chunks that are used in part.
+  time ahead{1'000'000};    ///< what the channel carries in that time
   bytes granule = 2_MiB;    ///< what movable blocks are rounded up to in schedules
   time look_every{50'000};  ///< how often, at most, the ends of operations look which moves are over; 0: each does
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps

@@ -71,6 +71,16 @@ class own_operations {
   return i;
 }
 
+/// The operation before which a block's way back begins in the simulation, where other transfers hold it up: it takes
+/// memory from then on, not when it might begin at the earliest. Counted on like `from`.
+[[nodiscard]] inline std::uint32_t back_at(setting const& at, move const& m, time way_back, outcome const& o) noexcept {
+  auto const after = std::ranges::upper_bound(o.starts, way_back % o.total);
+  auto i = static_cast<std::uint32_t>(after - o.starts.begin());
+  if (i > 0 && o.starts[i - 1] + at.program().operations[i - 1] > way_back % o.total) --i;
+  while (i < m.from) i += at.size();
+  return std::min(i, m.away.before);
+}
+
 /// What of a joint schedule is one job's.
 [[nodiscard]] inline std::vector<leg> legs_of(joint_program const& of, setting const& at, solution const& found,
                                               std::uint32_t job, std::uint32_t operations) {
@@ -79,24 +89,26 @@ class own_operations {
   std::vector<leg> legs(of.steps[job]);
   std::int64_t const n = operations;
   auto const leg_at = [&](std::int64_t i) -> leg& { return legs[static_cast<std::size_t>(i / n) % legs.size()]; };
+  std::vector<std::uint32_t> from(s.moves.size());
   auto const is_own = [&](move const& m) { return of.origins[m.away.variable].job == job; };
   for (std::size_t i = 0; i < s.moves.size(); ++i) {
     move const& m = s.moves[i];
     if (!is_own(m)) continue;
+    from[i] = back_at(at, m, found.outcome.ways_back[i], found.outcome);
     std::int64_t const after = own.at(m.away.after);
     auto const counted_on = [&](std::uint32_t operation) {
       return static_cast<std::uint32_t>(std::max(own.at(operation) - after, std::int64_t{1}) + after % n);
     };
     leg_at(after).outs.push_back({of.origins[m.away.variable].variable, static_cast<std::uint32_t>(after % n),
-                                  counted_on(m.away.before), counted_on(m.from),
+                                  counted_on(m.away.before), counted_on(from[i]),
                                   counted_on(gone_at(at, m, found.outcome.ways_out[i], found.outcome))});
   }
   for (std::uint32_t const r : s.returns) {
     move const& m = s.moves[r];
     if (!is_own(m)) continue;
     std::int64_t const before = own.at(m.away.before);
-    std::int64_t const from = std::max(own.at(m.from), own.at(m.away.after) + 1);
-    leg_at(before).returns.push_back({of.origins[m.away.variable].variable, from - before / n * n});
+    std::int64_t const begins = std::max(own.at(from[r]), own.at(m.away.after) + 1);
+    leg_at(before).returns.push_back({of.origins[m.away.variable].variable, begins - before / n * n});
   }
   return legs;
 }

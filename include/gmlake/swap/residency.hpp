@@ -4,6 +4,9 @@
 ///     mapped ──leave──▸ leaving ──copy whole, unmapped──▸ absent ──refilled──▸ arriving ──copy whole──▸ mapped
 ///        ▴                 │                                 ▴                    │
 ///        └─── called back ─┘                                 └──── it failed ─────┘
+///
+/// What stays mapped (`vacating::leave`) is absent as soon as its copy is queued: others may have the memory then,
+/// behind the copy, and so may its own way back.
 
 #include <cstdint>
 
@@ -12,7 +15,7 @@ namespace gmlake::swap {
 enum class residency : std::uint8_t {
   mapped,    ///< memory and contents are there
   leaving,   ///< both are there still, while they are copied to the host
-  absent,    ///< an address without memory; the contents are on the host, or gone
+  absent,    ///< an address without memory; the contents are on the host or on their way there, or gone
   arriving,  ///< memory is there, and the contents are for streams that wait for them
 };
 

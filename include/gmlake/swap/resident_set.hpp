@@ -77,7 +77,9 @@ class resident_set {
     bool const known = movable || n >= options_->smallest_logged;
     fixed = fixed || !movable;
     if (known && (!nodes_.reserve(1) || !known_.reserve_one())) return failure(errc::out_of_host_memory, "pager");
-    request const plain{.size = n, .on = on, .insist = false, .foreseen = foreseen};
+    // Where small blocks need a chunk of their own kind, there is one to be had among those that are free, by the last
+    // resorts: nothing has to leave for that.
+    request const plain{.size = n, .on = on, .insist = !movable, .foreseen = foreseen};
     result<address> at = fixed ? served<address>(
                                      n, [&]() noexcept { return pool_->device().allocate(plain); },
                                      [&]() noexcept { return at_last(n, on); })

@@ -87,16 +87,13 @@ class step_follower {
     take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
   }
 
-  /// Steps on end by one plan, as many as it has legs at least, before what it sends away is left mapped.
-  static constexpr std::size_t repeats_unmapped = 2;
-
   /// Whether what the plan sends away stays mapped, which spares driver calls. Whoever touches it then without saying
   /// so finds other data; so not before every leg has been gone through, in which that would have been a fault.
   [[nodiscard]] static bool leaves_mapped(pager_job const& j) noexcept {
-    return j.by_plan && j.repeats >= std::max(repeats_unmapped, j.plan->legs().size());
+    return j.by_plan && j.repeats >= steps_unmapped(*j.plan);
   }
   void unmap(pager_job& j) noexcept {
-    if (j.repeats >= repeats_unmapped) pages_->unmap_absent();
+    if (j.repeats >= least_unmapped) pages_->unmap_absent();
     j.repeats = 0;
   }
 
@@ -138,11 +135,11 @@ class step_follower {
       if (o.after > i) return;
       page* const p = page_of(j, o.variable);
       if (p == nullptr || !p->named || p->fixed || p->users > 0 || p->pins > 0 || o.before <= i + 1) continue;
-      if (p->where == page::place::coming) {
+      if (p->where == page::place::coming && way == vacating::unmap) {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival
       }
-      if (p->where != page::place::here || !pages_->send(*p, true, way)) continue;
+      if (p->where == page::place::out || !pages_->send(*p, true, way)) continue;
       pages_->foresee(*p, foreseen(j, p->as, {i, o.from}, 0));
       ++seen_->planned_out;
     }

@@ -163,4 +163,10 @@ class step_plan {
   std::unordered_map<std::uint64_t, std::uint32_t> elders_;
 };
 
+/// Steps on end by one plan before what it sends away is left mapped: as many as it has legs, and so many at least.
+inline constexpr std::size_t least_unmapped = 2;
+[[nodiscard]] inline std::size_t steps_unmapped(step_plan const& p) noexcept {
+  return std::max(least_unmapped, p.legs().size());
+}
+
 }  // namespace gmlake::swap

@@ -121,8 +121,9 @@ class step_planner {
       return true;
     }
     if (k.seen < k.plan_again_at) return false;
-    // A plan's first step finds what the step before has left.
-    if (j.trust >= 2 && j.plan == k.plan && (j.evicted > 0 || j.misses > 0)) {
+    // A plan's first steps find what the step before has left, and its mappings have to be made.
+    std::size_t const first = options_->leave_mapped && k.plan != nullptr ? steps_unmapped(*k.plan) + 1 : 1;
+    if (j.plan == k.plan && j.trust > first && j.repeats >= first && (j.evicted > 0 || j.misses > 0)) {
       bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
       return true;

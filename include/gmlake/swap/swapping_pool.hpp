@@ -134,10 +134,7 @@ class swapping_pool {
     block* const b = known_.find(at);
     if (b == nullptr) return failure(errc::unknown_pointer, "swap_out");
     if (b->pins > 0) return failure(errc::invalid_argument, "swap_out: pinned");
-    bool const leaves = b->state == residency::mapped || b->state == residency::arriving;
-    result<void> done = depart(*b, last, false);
-    if (done && leaves) b->way = way;
-    return done;
+    return depart(*b, last, false, way);
   }
 
   /// Whatever touches an absent block from now on is at fault: what was left mapped is unmapped. Returns the first
@@ -243,8 +240,8 @@ class swapping_pool {
     pause_outcome out;
     for (block& b : all_) {
       if (b.group != group || b.state == residency::absent) continue;
-      result<void> done =
-          b.pins > 0 ? result<void>(failure(errc::invalid_argument, "pause: pinned")) : depart(b, b.on, !keeping);
+      result<void> done = b.pins > 0 ? result<void>(failure(errc::invalid_argument, "pause: pinned"))
+                                     : depart(b, b.on, !keeping, vacating::unmap);
       count(out, b, done);
     }
     if (result<void> done = advance(true); !done && out.stayed == 0) out.why = done.error();
@@ -326,14 +323,14 @@ class swapping_pool {
     return with_room<address>([&]() noexcept { return device_->allocate(r); });
   }
 
-  [[nodiscard]] result<void> depart(block& b, stream last, bool discarding) noexcept {
+  [[nodiscard]] result<void> depart(block& b, stream last, bool discarding, vacating way) noexcept {
     if (b.state == residency::leaving || b.state == residency::absent) return {};
-    if (b.state == residency::arriving) {
+    if (b.state == residency::arriving && way == vacating::unmap) {
       if (result<bool> done = mover_.finish_arriving(b, true); !done) return failure(done.error());
     }
-    result<void> done = mover_.leave(b, last, discarding);
+    result<void> done = mover_.leave(b, last, discarding, way);
     while (!done && done.error().code == errc::out_of_host_memory && make_host_room()) {
-      done = mover_.leave(b, last, discarding);
+      done = mover_.leave(b, last, discarding, way);
     }
     if (!done && done.error().code == errc::out_of_host_memory) ++mover_.seen().refusals;
     return done;
