@@ -51,6 +51,11 @@ struct scene {
       left = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
       must(r.pool().vacate(left, vacating::leave));
       kept.push_back(r.take(chunk_bytes, a));  // some of what it had
+      handed = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
+      taken = r.take({.size = chunk_bytes + granule, .on = a, .where = placement::movable});
+      must(r.pool().vacate_behind(taken, stream{4}));
+      kept.push_back(r.take(chunk_bytes, stream{4}));  // some of what that had
+      must(r.pool().vacate_behind(handed, stream{4}));
     }
     r.give(pending);
   }
@@ -65,7 +70,7 @@ struct scene {
 
   rig<Config> r;
   std::vector<address> kept;
-  address small{}, stitched{}, own{}, movable{}, vacated{}, left{};
+  address small{}, stitched{}, own{}, movable{}, vacated{}, left{}, handed{}, taken{};
 };
 
 /// An operation on a scene: whether it succeeded.
@@ -118,6 +123,20 @@ template <PoolConfig Config>
     all.push_back({"leave mapped", [](here s) { return s.r.pool().vacate(s.movable, vacating::leave).has_value(); }});
     all.push_back({"refill what was left", [](here s) { return s.r.pool().refill(s.left, b).has_value(); }});
     all.push_back({"deallocate what was left", give(&scene<Config>::left)});
+    all.push_back({"hand on", [](here s) { return s.r.pool().vacate_behind(s.movable, stream{5}).has_value(); }});
+    all.push_back({"allocate a movable block where what is in use is as good",
+                   take({.size = 3 * chunk_bytes,
+                         .on = b,
+                         .where = placement::movable,
+                         .foreseen = {.as = 1, .now = 1, .until = 2, .again = 3}})});
+    for (bool const insist : {false, true}) {
+      all.push_back({"refill what was handed on",
+                     [=](here s) { return s.r.pool().refill(s.handed, b, stream{6}, insist).has_value(); }});
+      all.push_back({"refill what was handed on and taken",
+                     [=](here s) { return s.r.pool().refill(s.taken, b, stream{6}, insist).has_value(); }});
+    }
+    all.push_back({"deallocate what was handed on", give(&scene<Config>::handed)});
+    all.push_back({"deallocate what was handed on and taken", give(&scene<Config>::taken)});
     all.push_back({"deallocate a vacated block", give(&scene<Config>::vacated)});
   }
   return all;
@@ -212,7 +231,9 @@ constexpr stream_call every_stream_call[] = {stream_call::record, stream_call::r
 TEST_CASE("the sweep meets what it is meant to") {
   scene<lake_here> s;
   pool_stats const stats = s.r.stats();
-  CHECK(stats.stitches_live == 4);
+  auto const beneath = s.r.device.beneath(s.taken, chunk_bytes).front().memory;
+  CHECK(s.r.device.beneath(s.kept.back(), chunk_bytes).front().memory == beneath);
+  CHECK(stats.stitches_live == 6);
   CHECK(stats.stitches_cached == 1);
   CHECK(std::ranges::count(s.r.pool().snapshot().blocks, true, &block_snapshot::pending) >= 3);
   scene<unstitched_here> u;

@@ -43,8 +43,8 @@ class naive_model {
   [[nodiscard]] std::map<address, block> const& live() const noexcept { return live_; }
   [[nodiscard]] bytes requested() const noexcept { return requested_; }
 
-  /// The pool has served `r` at `at`.
-  void allocated(request const& r, address at) {
+  /// The pool has served `r` at `at`; `first` uses the memory before the request's stream does, which waits for that.
+  void allocated(request const& r, address at, std::optional<stream> first = {}) {
     bytes const n = r.size > 0 ? r.size : 1;
     if (!is_aligned(at, std::max(r.alignment, bytes{512}))) blame("a block is aligned");
     if (addresses_.overlaps(to_integer(at), to_integer(at) + n)) blame("live blocks share no address");
@@ -55,10 +55,13 @@ class naive_model {
       if (memory_.overlaps(begin, end)) blame("live blocks share no physical memory");
       freed_memory_.visit(begin, end, [&](guards const& g) {
         for (auto const& point : g) {
-          if (!time_->ordered(point, r.on)) blame("memory changes hands after the work of whoever had it");
+          if (!time_->ordered(point, first.value_or(r.on))) {
+            blame("memory changes hands after the work of whoever had it");
+          }
         }
       });
     }
+    if (first) follow(r.on, *first);
     if (!fault_.empty()) return;
     addresses_.insert(to_integer(at), to_integer(at) + n, none{});
     freed_addresses_.cut(to_integer(at), to_integer(at) + n);
@@ -80,26 +83,25 @@ class naive_model {
 
   /// Before the block is deallocated: after `after`'s work, which waits for the block's stream, or after the latter's.
   void freeing(address at, std::optional<stream> after = {}) {
-    auto const i = live_.find(at);
-    block const& b = i->second;
+    block const& b = live_.at(at);
     if (after) follow(*after, b.on);
-    bytes const n = b.size > 0 ? b.size : 1;
-    addresses_.cut(to_integer(at), to_integer(at) + n);
     guards last;
     if (time_ != nullptr) {
       last.push_back(end_of(after.value_or(b.on)));
       for (stream s : b.recorded) last.push_back(end_of(s));
-      freed_addresses_.insert(to_integer(at), to_integer(at) + n, last);
     }
-    for (physical_piece const& p : b.pieces) {
-      auto const [begin, end] = interval(p);
-      memory_.cut(begin, end);
-      if (time_ != nullptr) freed_memory_.insert(begin, end, last);
-    }
-    requested_ -= b.size;
-    live_.erase(i);
+    leave(at, last);
   }
 
+  /// Before the block's memory is handed on: `after` waits for all that use it, and works on it last.
+  void handing_on(address at, stream after) {
+    block const& b = live_.at(at);
+    follow(after, b.on);
+    for (stream s : b.recorded) follow(after, s);
+    guards last;
+    if (time_ != nullptr) last.push_back(end_of(after));
+    leave(at, last);
+  }
   /// Before the stream is retired and destroyed: nothing more is queued on it.
   void retiring(stream s) {
     if (time_ != nullptr) retired_.emplace(s, time_->queued(s));
@@ -132,6 +134,22 @@ class naive_model {
     if (!f) return;
     (void)time_->wait(later, *f);
     time_->release(*f);
+  }
+
+  /// The block is gone; work up to `last` may still use its memory and its addresses.
+  void leave(address at, guards const& last) {
+    auto const i = live_.find(at);
+    block const& b = i->second;
+    bytes const n = b.size > 0 ? b.size : 1;
+    addresses_.cut(to_integer(at), to_integer(at) + n);
+    if (time_ != nullptr) freed_addresses_.insert(to_integer(at), to_integer(at) + n, last);
+    for (physical_piece const& p : b.pieces) {
+      auto const [begin, end] = interval(p);
+      memory_.cut(begin, end);
+      if (time_ != nullptr) freed_memory_.insert(begin, end, last);
+    }
+    requested_ -= b.size;
+    live_.erase(i);
   }
 
   void unmapped(address va, bytes n) {

@@ -112,7 +112,8 @@ class walk {
         break;
       case 11:
       case 12: vacate(); break;
-      case 13: refill(); break;
+      case 13:
+      case 14: refill(); break;
       default:
         if (live_.empty() || choose_(100) < 54) allocate();
         else deallocate(choose_(live_.size()));
@@ -164,6 +165,14 @@ class walk {
     }
   }
   [[nodiscard]] stream some_stream() { return streams_[choose_(streams_.size())]; }
+  /// Nothing, or that the block comes in the place of one of a few others for some steps, and again some steps later.
+  [[nodiscard]] foresight some_foresight() {
+    if (choose_(2) == 0) return {};
+    auto const now = static_cast<std::uint64_t>(steps_);
+    foresight f{.as = 1 + choose_(8), .now = now, .until = now + 1 + choose_(200), .again = foresight::never};
+    if (choose_(4) != 0) f.again = f.until + choose_(200);
+    return f;
+  }
 
   void allocate() {
     request r{.size = some_size(), .on = some_stream()};
@@ -172,7 +181,10 @@ class walk {
     if (rare == 3) r.where = placement::own_chunks;
     if (rare == 4) r.where = placement::one_handle;
     if (rare == 5) r.alignment = bytes{1} << choose_(9);
-    if (moves && rare >= 6 && rare < 10) r.where = placement::movable;
+    if (moves && rare >= 6 && rare < 10) {
+      r.where = placement::movable;
+      r.foreseen = some_foresight();
+    }
     result<address> const got = pool_->allocate(r);
     if (!got) return refused(r, got.error());
     model_.allocated(r, *got);
@@ -183,7 +195,7 @@ class walk {
     fill(live_.back());
   }
 
-  /// A movable block that is live loses its memory, once nothing can be using it.
+  /// A movable block that is live loses its memory: once nothing can be using it, or behind what uses it last.
   void vacate() {
     std::vector<std::size_t> movable;
     for (std::size_t i = 0; i < live_.size(); ++i) {
@@ -192,36 +204,48 @@ class walk {
     if (movable.empty()) return misuse();
     std::size_t const i = movable[choose_(movable.size())];
     held const b = live_[i];
-    if constexpr (concurrent) {
-      if (!time_->synchronize_device()) return;
-    }
     check(b);
     stream const on = model_.live().at(b.at).on;
-    model_.freeing(b.at);
-    if constexpr (concurrent) {
-      if (!time_->synchronize_device()) return;
-    }
-    if (pool_->vacate(b.at, choose_(2) == 0 ? vacating::leave : vacating::unmap)) {
-      live_[i] = live_.back();
-      live_.pop_back();
-      vacated_.push_back(b);
-      vacated_bytes_ += b.size;
+    bool const behind = choose_(3) != 0;
+    if (!(behind ? vacate_behind(b) : vacate_idle(b))) {
+      if (behind || !faulted_) blame("a movable block can be vacated");
+      model_.allocated({.size = b.size, .on = on}, b.at);
       return;
     }
-    if (!faulted_) blame("a movable block can be vacated");
-    model_.allocated({.size = b.size, .on = on}, b.at);
+    live_[i] = live_.back();
+    live_.pop_back();
+    vacated_.push_back(b);
+    vacated_bytes_ += b.size;
+  }
+  [[nodiscard]] bool vacate_idle(held const& b) {
+    if (concurrent && !time_->synchronize_device()) return false;
+    model_.freeing(b.at);
+    if (concurrent && !time_->synchronize_device()) return false;
+    return pool_->vacate(b.at, choose_(2) == 0 ? vacating::leave : vacating::unmap).has_value();
+  }
+  /// Nobody can be made to wait for streams that are gone.
+  [[nodiscard]] bool vacate_behind(held const& b) {
+    naive_model::block const& known = model_.live().at(b.at);
+    bool gone = model_.retired(known.on);
+    for (stream const s : known.recorded) gone = gone || model_.retired(s);
+    if (concurrent && gone && !time_->synchronize_device()) return false;
+    stream const after = some_stream();
+    model_.handing_on(b.at, after);
+    return pool_->vacate_behind(b.at, after).has_value();
   }
 
-  /// A vacated block has its memory back, or is freed without.
+  /// A vacated block has its memory back, for one stream or first for another, or is freed without.
   void refill() {
     if (vacated_.empty()) return;
     std::size_t const i = choose_(vacated_.size());
     held const b = vacated_[i];
     bool const freed = choose_(3) == 0;
     request const r{.size = b.size, .on = some_stream()};
+    stream const by = choose_(2) == 0 ? r.on : some_stream();
+    if (choose_(4) == 0 && !pool_->foresee(b.at, some_foresight())) blame("a vacated block can be foreseen");
     if (freed) {
       if (!pool_->deallocate(b.at)) blame("a vacated block can be freed");
-    } else if (result<void> const done = pool_->refill(b.at, r.on); !done) {
+    } else if (result<void> const done = pool_->refill(b.at, r.on, by, choose_(2) == 0); !done) {
       if (!faulted_ && done.error().code != errc::out_of_memory) blame("a vacated block can be refilled");
       return;
     }
@@ -229,7 +253,7 @@ class walk {
     vacated_.pop_back();
     vacated_bytes_ -= b.size;
     if (freed) return;
-    model_.allocated(r, b.at);
+    model_.allocated(r, b.at, by);
     live_.push_back(b);
     fill(live_.back());
   }

@@ -458,10 +458,11 @@ class engine {
     view_shortfall_ = made->shortfall;
     return made->served;
   }
-  /// The same after growth by what was missing.
+  /// The same after growth by what was missing; where nothing was, and the block's addresses or a stream are not ready
+  /// for what there is, growth is of no help.
   [[nodiscard]] result<block*> grown_view(request const& r, stream_index user) noexcept {
     result<block*> b = on_view(r, user);
-    if (!b || *b != nullptr) return b;
+    if (!b || *b != nullptr || view_shortfall_ == 0) return b;
     if (result<void> done = grow_.add(user, area::large, view_shortfall_, true); !done) return failure(done.error());
     return on_view(r, user);
   }

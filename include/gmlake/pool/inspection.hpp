@@ -95,8 +95,10 @@ template <StreamPolicy Streams>
     if (!hole && b->first_chunk != beneath) return "a block points to the chunk beneath its beginning";
     if (hole && before != nullptr && before->state == block_state::hole) return "holes that touch are one";
     if (b->state == block_state::free && !b->parked) free += b->size;
+    // Those of a stream that others waited for, which another one has taken the place of, have to be settled first.
+    bool const unsettled = before != nullptr && before->waiting && time.passed(before->on, before->stamp);
     if (b->state == block_state::free && !b->parked && before != nullptr && before->state == block_state::free &&
-        !before->parked && before->on == b->on && (before->stamp == b->stamp || !time.apart(b->on))) {
+        !before->parked && before->on == b->on && !unsettled && (before->stamp == b->stamp || !time.apart(b->on))) {
       return "free neighbours on one shelf are one";
     }
     if (b->state == block_state::live) ++live;

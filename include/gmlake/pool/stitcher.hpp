@@ -79,7 +79,9 @@ class stitcher {
       }
       if (!whole) return failure(whole.error());
     }
-    result<std::span<extent const>> const from = choose({user, user, true}, n, false, any_size, f);
+    claim const who{user, user, true};
+    result<std::span<extent const>> from = choose_movable(who, n, any_size, f);
+    if (from && !from->empty()) from = in_order(who, *from, n, any_size, f);
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
     bytes largest = least_spare;
@@ -150,15 +152,15 @@ class stitcher {
         return outcome{&b, 0};
       }
     }
-    result<std::span<extent const>> const from =
-        choose(who, b.size, false, s.room - align_up(b.size, p_->granule), s.foreseen);
+    bytes const largest = s.room - align_up(b.size, p_->granule);
+    result<std::span<extent const>> from = choose_movable(who, b.size, largest, s.foreseen);
+    if (from && !from->empty()) {
+      if (s.count > 0 && !is_over(s)) return outcome{nullptr, 0};
+      from = in_order(who, *from, b.size, largest, s.foreseen);
+    }
     if (!from) return failure(from.error());
     if (from->empty()) return outcome{nullptr, shortfall_};
-    if (s.count > 0 && !is_over(s)) return outcome{nullptr, 0};
     if (!prepare(*from)) return failure(errc::out_of_host_memory, "stitch");
-    if (result<bool> const ordered = wait_for(who, *from); !ordered || !*ordered) {
-      return ordered ? result<outcome>(outcome{nullptr, 0}) : failure(ordered.error());
-    }
     if (result<void> done = unmap(s); !done) return failure(done.error());
     if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
     p_->observer.stitched({s.begin, s.size, s.count});
@@ -172,9 +174,11 @@ class stitcher {
   /// is mapped any more, the addresses go back to the device. The block's node is released.
   void end(block& b, stream_index on, tick stamp) noexcept {
     give_back_taken(b, on, stamp);
-    note_wants(*b.view);
-    if (b.view->count == 0) p_->stitches.discard(*b.view);
-    else p_->stitches.rest(*b.view, stamp);
+    stitch& s = *b.view;
+    note_wants(s);
+    // What was handed on may still be read there, and the stamp of a stream that is gone is an old one.
+    if (s.count == 0) p_->stitches.discard(s);
+    else p_->stitches.rest(s, s.vacated ? std::max(stamp, s.behind_stamp) : stamp);
     p_->space.home().release_block(b);
   }
 
@@ -218,15 +222,29 @@ class stitcher {
     return std::span<extent const>(chosen_).first(shortfall_ > 0 ? 0 : choice.count);
   }
 
+  /// The same for a movable block, which any free memory may serve: where nothing is foreseen, what has to be waited
+  /// for only if the rest falls short.
+  [[nodiscard]] result<std::span<extent const>> choose_movable(claim who, bytes n, bytes largest,
+                                                               foresight const& f) noexcept {
+    if (f.now == 0) {
+      result<std::span<extent const>> ready = choose({who.first, who.first}, n, false, largest, f);
+      if (!ready || !ready->empty()) return ready;
+    }
+    return choose(who, n, false, largest, f);
+  }
+  /// Who uses these extents first comes after all who may use them. Where a stream can't wait now, what needs no wait
+  /// is chosen instead. Errors: the stream policy's, and `choose`'s.
+  [[nodiscard]] result<std::span<extent const>> in_order(claim who, std::span<extent const> from, bytes n,
+                                                         bytes largest, foresight const& f) noexcept {
+    result<bool> const ordered = wait_for(who, from);
+    if (!ordered) return failure(ordered.error());
+    return *ordered ? from : choose({who.first, who.first}, n, false, largest, f);
+  }
+
   /// A block of n bytes on a new stitch of these extents, which is movable where it has `room` of its own.
   [[nodiscard]] result<outcome> on_new(stream_index user, bytes n, std::span<extent const> from, bytes alignment,
                                        bytes room) noexcept {
     if (!prepare(from)) return failure(errc::out_of_host_memory, "stitch");
-    if (room > 0) {
-      if (result<bool> const ordered = wait_for({user, user, true}, from); !ordered || !*ordered) {
-        return ordered ? result<outcome>(outcome{nullptr, n}) : failure(ordered.error());
-      }
-    }
     result<stitch*> const mapped = p_->stitches.map(from, alignment > p_->granule ? alignment : 0, room);
     if (!mapped) return failure(mapped.error());
     stitch& s = **mapped;
@@ -312,12 +330,12 @@ class stitcher {
   }
 
   /// Replaces those chunks of a movable stitch whose memory the user can't have, so that it can serve n bytes; whether
-  /// it can now. What is foreseen to be free may be in use still: it waits for that on the device. Precondition: it
-  /// serves nobody or is vacated; if any chunk is missing, no device work uses an idle one's addresses. Errors: the
-  /// driver's, the stream policy's and `out_of_host_memory`; then what is mapped is as good as any, or nothing is
-  /// (`count` tells).
+  /// it can now. What is foreseen to be free may be in use still, and so may what the block itself has left: it waits
+  /// for that on the device. Precondition: it serves nobody or is vacated; if any chunk is missing, no device work uses
+  /// an idle one's addresses. Errors: the driver's, the stream policy's and `out_of_host_memory`; then what is mapped
+  /// is as good as any, or nothing is (`count` tells).
   [[nodiscard]] result<bool> mend(claim who, stitch& s, bytes n, foresight const& f) noexcept {
-    who.waits = f.now != 0;
+    who.waits = f.now != 0 || (s.vacated && !is_over(s));
     result<bool> found = find_missing(who, s, n, f);
     if (!found || !*found) return found;
     if (!missing_.empty() && s.vacated && !is_over(s)) return false;

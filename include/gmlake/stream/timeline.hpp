@@ -182,7 +182,8 @@ class timeline {
     lanes_[i].apart = true;
     return fence_off(i);
   }
-  [[nodiscard]] bool apart(stream_index i) const noexcept { return lanes_[i].apart; }
+  /// Whether they are: while there is one stream, nobody waits for it.
+  [[nodiscard]] bool apart(stream_index i) const noexcept { return lanes_[i].apart && shared(); }
 
   /// The stream is about to be destroyed: a fence is set behind all its work while that can still be done, which then
   /// stands for whatever else is freed on it. Its name may come back as another stream's.
