@@ -1,0 +1,361 @@
+// How near a pager comes to what its schedules expect, and to the bound, end to end: the typical step of every trace in
+// a folder, repeated over a pager and real pools, within a share of its peak, on a GPU in emulated time. A table; the
+// same figures on every run.
+//
+// The host waits for the compute stream at the end of each step, as a program does that reads its loss. Making a
+// schedule takes no time there. Plain: a step without a limit, as recorded. Expected: by the schedule in force at the
+// end. The rest is of the last 8 steps: medians of time and driver calls; means of the times that the host waited for
+// the device, of evictions and misses.
+//
+//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--jitter X]
+//                         default: bench/traces/accesses
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/support/emulated_gpu.hpp"
+#include "bench/traces.hpp"
+#include "gmlake/pool/presets/lake.hpp"
+#include "gmlake/swap/coverage.hpp"
+#include "gmlake/swap/machine.hpp"
+#include "gmlake/swap/numbers.hpp"
+#include "gmlake/swap/pager.hpp"
+#include "gmlake/swap/setting.hpp"
+#include "gmlake/swap/swapping_pool.hpp"
+#include "gmlake/swap/time_bound.hpp"
+#include "gmlake/trace/programs.hpp"
+#include "gmlake/trace/typical_step.hpp"
+
+namespace gmlake::bench {
+namespace {
+
+constexpr std::uint32_t looked_at = 8;  // of the last steps: the pools have settled by then
+
+struct settings {
+  std::string folder = std::string(shipped_traces()) + "/accesses";
+  std::uint32_t steps = 32;
+  double share = 0.65;    ///< of the peak
+  double launch_us = 25;  ///< of the host, for an operation
+  double call_us = 80;    ///< and for a driver call
+  double jitter = 0.05;   ///< by which share a kernel takes longer or shorter than recorded, at the most
+
+  [[nodiscard]] emulated_costs costs() const {
+    emulated_costs c;
+    c.launch = in_ns(launch_us);
+    c.driver_call = in_ns(call_us);
+    return c;
+  }
+
+ private:
+  [[nodiscard]] static swap::time in_ns(double us) { return swap::time(std::llround(1e3 * us)); }
+};
+
+/// What one step came to.
+struct step_figures {
+  swap::time took{};
+  std::uint64_t calls = 0;  ///< of the driver's
+  std::uint64_t host_waits = 0;
+  std::uint64_t evictions = 0;
+  std::uint64_t misses = 0;
+
+  [[nodiscard]] friend step_figures operator-(step_figures const& a, step_figures const& b) noexcept {
+    return {a.took - b.took, a.calls - b.calls, a.host_waits - b.host_waits, a.evictions - b.evictions,
+            a.misses - b.misses};
+  }
+};
+
+/// A program that repeats its step over a pager, on a GPU of its own. The program outlives it.
+class paged_program {
+ public:
+  paged_program(swap::program const& p, emulated_costs const& costs, double jitter)
+      : program_(&p),
+        jitter_(jitter),
+        gpu_(costs),
+        device_(emulated_driver(gpu_), emulated_streams(gpu_)),
+        host_(emulated_driver(gpu_)),
+        pool_(device_, host_, emulated_streams(gpu_), emulated_copier(gpu_), {.smallest = smallest}),
+        pager_(pool_, options),
+        operations_(p.operations.size() + 1),
+        held_(p.variables.size()) {
+    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
+      swap::variable const& x = p.variables[v];
+      if (!x.carried) {
+        operations_[x.birth].births.push_back(v);
+        operations_[x.death].deaths.push_back(v);
+      }
+      for (swap::access const& a : x.accesses) operations_[a.operation].uses.push_back({v, a.reads, a.writes});
+    }
+  }
+  paged_program(paged_program const&) = delete;
+  paged_program& operator=(paged_program const&) = delete;
+  ~paged_program() {
+    for (address const at : held_) {
+      if (at != address{}) (void)pager_.deallocate(at);
+    }
+  }
+
+  /// Makes what lives from step to step, without a limit, as a program does before its first step; then the limit
+  /// holds. Errors: the pager's; `out_of_memory` where too little can leave.
+  [[nodiscard]] result<void> begin(bytes limit) {
+    (void)pager_.stop();
+    for (std::uint32_t v = 0; v < held_.size(); ++v) {
+      swap::variable const& x = program_->variables[v];
+      if (!x.carried) continue;
+      if (auto done = allocate(v); !done) return done;
+      if (auto done = pager_.access(held_[v], emulated_gpu::compute, false, true); !done) return done;
+      (void)pager_.end_operation();
+      if (x.has_copy) (void)pager_.keep_copy(held_[v]);  // those too small to leave need none
+    }
+    pager_.go_on();
+    return pager_.set_limit(limit) ? result<void>{} : failure(errc::out_of_memory, "set_limit");
+  }
+
+  /// Errors: the pager's; the program can't go on then.
+  [[nodiscard]] result<step_figures> step() {
+    pager_.begin_step();
+    step_figures const before = so_far();
+    for (std::uint32_t i = 0; i < program_->operations.size(); ++i) {
+      if (auto done = free(operations_[i].deaths); !done) return failure(done.error());
+      if (auto done = run(i); !done) return failure(done.error());
+    }
+    if (auto done = free(operations_.back().deaths); !done) return failure(done.error());
+    gpu_.finish(emulated_gpu::compute);
+    return so_far() - before;
+  }
+
+  /// A step's time by the schedule in force.
+  [[nodiscard]] std::optional<swap::time> expected() const {
+    auto const forecast = pager_.expected();
+    return forecast ? std::optional(forecast->step) : std::nullopt;
+  }
+
+ private:
+  using device_pool = lake_pool<emulated_driver, emulated_streams>;
+  using host_pool = lake_pool<emulated_driver>;
+  using paged_pool = swap::swapping_pool<device_pool, host_pool, emulated_streams, emulated_copier>;
+
+  struct use {
+    std::uint32_t variable;
+    bool reads, writes;
+  };
+  /// What comes before an operation, and what it uses.
+  struct operation {
+    std::vector<std::uint32_t> deaths, births;
+    std::vector<use> uses;
+  };
+
+  // As PyTorch's, but nothing depends on the machine that this runs on.
+  static constexpr bytes smallest = 4_MiB;
+  static constexpr swap::pager_options options{.smallest = 8_MiB,
+                                               .smallest_logged = 1_MiB,
+                                               .leave_mapped = true,
+                                               .in_background = false,
+                                               .look_every = swap::time::zero()};
+
+  [[nodiscard]] result<void> allocate(std::uint32_t v) {
+    auto const at = pager_.allocate(program_->variables[v].size, emulated_gpu::compute);
+    if (!at) return failure(at.error());
+    held_[v] = *at;
+    return {};
+  }
+
+  [[nodiscard]] result<void> free(std::vector<std::uint32_t> const& all) {
+    for (std::uint32_t const v : all) {
+      if (auto done = pager_.deallocate(held_[v]); !done) return done;
+      held_[v] = address{};
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> run(std::uint32_t i) {
+    for (std::uint32_t const v : operations_[i].births) {
+      if (auto done = allocate(v); !done) return done;
+    }
+    for (use const& u : operations_[i].uses) {
+      auto done = pager_.access(held_[u.variable], emulated_gpu::compute, u.reads, u.writes);
+      if (!done) return done;
+    }
+    swap::time const kernel = jittered(program_->operations[i]);
+    gpu_.launch(kernel);
+    pager_.took(pager_.end_operation(), static_cast<std::uint64_t>(kernel.count()));
+    return {};
+  }
+
+  [[nodiscard]] swap::time jittered(swap::time recorded) {
+    double const factor = 1 + jitter_ * (2 * random_.share() - 1);
+    return swap::time(std::llround(factor * static_cast<double>(recorded.count())));
+  }
+
+  [[nodiscard]] step_figures so_far() const {
+    swap::pager_stats const seen = pager_.stats();
+    return {gpu_.now(), gpu_.driver_calls(), gpu_.host_waits(), seen.evictions, seen.misses};
+  }
+
+  swap::program const* program_;
+  double jitter_;
+  swap::numbers random_{};
+  emulated_gpu gpu_;
+  device_pool device_;
+  host_pool host_;
+  paged_pool pool_;
+  swap::pager<paged_pool> pager_;
+  std::vector<operation> operations_;  ///< the last: the step's end
+  std::vector<address> held_;          ///< by variable
+};
+
+/// The lower one of an even number. Precondition: not empty.
+template <class Of>
+auto median(std::vector<step_figures> const& all, Of of) {
+  std::vector<std::decay_t<std::invoke_result_t<Of, step_figures>>> figures(all.size());
+  std::ranges::transform(all, figures.begin(), of);
+  auto const middle = figures.begin() + static_cast<std::ptrdiff_t>((figures.size() - 1) / 2);
+  std::ranges::nth_element(figures, middle);
+  return *middle;
+}
+
+double mean(std::vector<step_figures> const& all, std::uint64_t step_figures::* of) {
+  auto const add = [of](double sum, step_figures const& f) { return sum + static_cast<double>(f.*of); };
+  return std::accumulate(all.begin(), all.end(), 0.0, add) / static_cast<double>(all.size());
+}
+
+/// A step with all memory that it wants, as recorded.
+swap::time plain_step(swap::program const& p, emulated_costs const& costs) {
+  emulated_gpu gpu(costs);
+  for (swap::time const t : p.operations) gpu.launch(t);
+  gpu.finish(emulated_gpu::compute);
+  return gpu.now();
+}
+
+double ms(swap::time t) { return static_cast<double>(t.count()) / 1e6; }
+double mib(bytes n) { return static_cast<double>(n) / static_cast<double>(1_MiB); }
+
+/// What can be told before the program runs.
+void begin_row(std::string const& name, bytes limit, swap::time plain) {
+  std::printf("%-20s %9.0f %8.1f", name.c_str(), mib(limit), ms(plain));
+}
+
+void end_row(std::vector<step_figures> const& last, swap::time bound, std::optional<swap::time> expected) {
+  swap::time const step = median(last, &step_figures::took);
+  if (expected) std::printf(" %8.1f %8.1f", ms(bound), ms(*expected));
+  else std::printf(" %8.1f %8s", ms(bound), "-");
+  std::printf(" %8.1f %8.3f %8llu %8.1f %8.1f %8.1f\n", ms(step), ms(step) / ms(bound),
+              static_cast<unsigned long long>(median(last, &step_figures::calls)),
+              mean(last, &step_figures::host_waits), mean(last, &step_figures::evictions),
+              mean(last, &step_figures::misses));
+}
+
+void row(std::string const& name, swap::program const& p, settings const& s) {
+  swap::machine const m;
+  swap::setting const at(p, m.channel, swap::smallest_worth_moving);
+  auto const limit = static_cast<bytes>(s.share * static_cast<double>(at.peak()));
+  begin_row(name, limit, plain_step(p, s.costs()));
+  if (limit < swap::least_limit(at)) {
+    std::printf(" no schedule: %.0f MiB can't be away\n", mib(swap::least_limit(at)));
+    return;
+  }
+  paged_program running(p, s.costs(), s.jitter);
+  if (auto const done = running.begin(limit); !done) {
+    std::printf(" failed before the first step: %s: %s\n", done.error().call, to_string(done.error().code));
+    return;
+  }
+  std::vector<step_figures> last;
+  for (std::uint32_t k = 0; k < s.steps; ++k) {
+    auto const figures = running.step();
+    if (!figures) {
+      std::printf(" failed in step %u: %s: %s\n", k + 1, figures.error().call, to_string(figures.error().code));
+      return;
+    }
+    if (k + looked_at >= s.steps) last.push_back(*figures);
+  }
+  end_row(last, swap::time_bound(at, limit), running.expected());
+}
+
+/// How many rows were printed.
+std::size_t table(settings const& s) {
+  char title[40];
+  (void)std::snprintf(title, sizeof title, "paging at %.4g", s.share);
+  std::printf("%-20s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", title, "limit MiB", "plain ms", "bound ms", "expected",
+              "step ms", "x bound", "calls", "waits", "evicted", "misses");
+  std::size_t rows = 0;
+  for (std::string const& path : trace_paths(s.folder.c_str())) {
+    trace::step_programs const programs = trace::programs_of(load(path));
+    if (!programs) {
+      (void)std::fprintf(stderr, "%s: %s\n", path.c_str(), programs.error.c_str());
+      continue;
+    }
+    auto const typical = trace::typical_step_of(programs.steps);
+    if (!typical) continue;
+    row(name_of(path), typical->program, s);
+    (void)std::fflush(stdout);
+    ++rows;
+  }
+  return rows;
+}
+
+/// A number from `least` to `most`; CLI11's own check takes "nan".
+CLI::Validator between(double least, double most) {
+  auto const check = [=](std::string const& text) -> std::string {
+    double x = 0;
+    if (CLI::detail::lexical_cast(text, x) && x >= least && x <= most) return {};
+    char wrong[80];
+    (void)std::snprintf(wrong, sizeof wrong, "is not a number from %g to %g", least, most);
+    return "'" + text + "' " + wrong;
+  };
+  return CLI::Validator(check, "");
+}
+
+/// The settings, or the status to exit with.
+std::variant<settings, int> parse(int argc, char** argv) {
+  constexpr int bad_command_line = 2;
+  constexpr double a_second = 1e6;
+  settings s;
+  CLI::App app{"Repeats recorded steps over a pager within a share of their peaks, on a GPU in emulated time.",
+               "gmlake-bench-paging"};
+  app.add_option("folder", s.folder, "Of traces with accesses")->type_name("FOLDER")->check(CLI::ExistingDirectory);
+  app.add_option("--steps", s.steps, "Steps of each trace, of which the last 8 are looked at. Default: 32")
+      ->type_name("N")
+      ->check(CLI::Range(looked_at, 1'000'000U));
+  app.add_option("--share", s.share, "Limit, as a share of the peak. Default: 0.65")
+      ->type_name("X")
+      ->check(between(0.01, 1));
+  app.add_option("--launch-us", s.launch_us, "Host time of an operation's launch. Default: 25")
+      ->type_name("T")
+      ->check(between(0, a_second));
+  app.add_option("--call-us", s.call_us, "Host time of a driver call. Default: 80")
+      ->type_name("T")
+      ->check(between(0, a_second));
+  app.add_option("--jitter", s.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
+      ->type_name("X")
+      ->check(between(0, 0.99));
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& e) {
+    return app.exit(e) == 0 ? 0 : bad_command_line;
+  }
+  return s;
+}
+
+int run(int argc, char** argv) {
+  auto const parsed = parse(argc, argv);
+  if (int const* const status = std::get_if<int>(&parsed)) return *status;
+  if (table(std::get<settings>(parsed)) > 0) return 0;
+  (void)std::fprintf(stderr, "no trace with accesses\n");
+  return 1;
+}
+
+}  // namespace
+}  // namespace gmlake::bench
+
+int main(int argc, char** argv) { return gmlake::bench::run(argc, argv); }

@@ -1,0 +1,188 @@
+#pragma once
+/// A GPU that exists only as clocks: what a program's kernels, copies, events and driver calls come to together, in
+/// time, without a device and the same on every run.
+///
+/// One clock is the host's, and each stream has one: compute, copies out, copies in. A stream's tells when all that is
+/// queued on it will be done. What the host does takes the host's time; what it queues begins once the host has queued
+/// it and what lies before it on the stream is done. Nothing slows anything down otherwise: kernels run beside copies,
+/// and the two directions beside each other, at full rate.
+///
+/// `emulated_streams`, `emulated_copier` and `emulated_driver` are what pools take. They share the GPU, which outlives
+/// them.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "gmlake/backend/physical_backend.hpp"
+#include "gmlake/backend/simulated.hpp"
+#include "gmlake/core/result.hpp"
+#include "gmlake/core/types.hpp"
+#include "gmlake/stream/stream_policy.hpp"
+#include "gmlake/swap/channel.hpp"
+#include "gmlake/swap/copier.hpp"
+#include "gmlake/swap/program.hpp"
+
+namespace gmlake::bench {
+
+/// What things take; by default about what they do on an H200 while copies fill the link.
+struct emulated_costs {
+  swap::time launch{25'000};       ///< the host: an operation, framework and all
+  swap::time driver_call{80'000};  ///< the host: any call that a pool makes of the driver
+  swap::time copy{2'000};          ///< the host: queueing one
+  swap::time record{1'500};        ///< the host: an event
+  swap::time query{1'000};         ///< the host: asking whether one is over
+  swap::time wait{1'000};          ///< the host: making a stream wait for one
+  swap::channel link{.out = {.latency = swap::time(5'000)}, .in = {.latency = swap::time(5'000)}};
+};
+
+class emulated_gpu {
+ public:
+  /// Any other stream is taken for `compute`.
+  static constexpr stream compute{1}, copies_out{2}, copies_in{3};
+
+  explicit emulated_gpu(emulated_costs const& costs) noexcept : costs_(costs) {}
+  emulated_gpu(emulated_gpu const&) = delete;
+  emulated_gpu& operator=(emulated_gpu const&) = delete;
+  ~emulated_gpu() = default;
+
+  /// The host's clock.
+  [[nodiscard]] swap::time now() const noexcept { return host_; }
+  [[nodiscard]] std::uint64_t driver_calls() const noexcept { return driver_calls_; }
+  /// Times that the host waited for an event which was not over.
+  [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
+
+  void launch(swap::time kernel) noexcept {
+    host_ += costs_.launch;
+    queue(compute, kernel);
+  }
+  void copy_out(bytes n) noexcept {
+    host_ += costs_.copy;
+    queue(copies_out, costs_.link.out.time_of(n));
+  }
+  void copy_in(bytes n) noexcept {
+    host_ += costs_.copy;
+    queue(copies_in, costs_.link.in.time_of(n));
+  }
+  void call_driver() noexcept {
+    host_ += costs_.driver_call;
+    ++driver_calls_;
+  }
+
+  /// When what is queued on s so far will be done.
+  [[nodiscard]] swap::time record(stream s) noexcept {
+    host_ += costs_.record;
+    return std::max(host_, end_of(s));
+  }
+  [[nodiscard]] bool reached(swap::time event) noexcept {
+    host_ += costs_.query;
+    return event <= host_;
+  }
+  void wait(stream s, swap::time event) noexcept {
+    host_ += costs_.wait;
+    end_of(s) = std::max(end_of(s), event);
+  }
+  void synchronize(swap::time event) noexcept {
+    if (event <= host_) return;
+    host_ = event;
+    ++host_waits_;
+  }
+  /// Of one stream; not counted among the host's waits.
+  void finish(stream s) noexcept { host_ = std::max(host_, end_of(s)); }
+  void finish_all() noexcept {
+    for (stream const s : {compute, copies_out, copies_in}) finish(s);
+  }
+
+ private:
+  [[nodiscard]] swap::time& end_of(stream s) noexcept { return ends_[s == copies_out ? 1 : s == copies_in ? 2 : 0]; }
+  void queue(stream s, swap::time work) noexcept { end_of(s) = std::max(end_of(s), host_) + work; }
+
+  emulated_costs costs_;
+  swap::time host_{};
+  std::array<swap::time, 3> ends_{};
+  std::uint64_t driver_calls_ = 0;
+  std::uint64_t host_waits_ = 0;
+};
+
+class emulated_streams {
+ public:
+  struct fence {
+    swap::time at{};
+  };
+
+  explicit emulated_streams(emulated_gpu& gpu) noexcept : gpu_(&gpu) {}
+
+  [[nodiscard]] bool concurrent() const noexcept { return true; }
+  [[nodiscard]] result<fence> record(stream s) noexcept { return fence{gpu_->record(s)}; }
+  [[nodiscard]] result<bool> reached(fence& f) noexcept { return gpu_->reached(f.at); }
+  [[nodiscard]] result<void> wait(stream s, fence& f) noexcept {
+    gpu_->wait(s, f.at);
+    return {};
+  }
+  [[nodiscard]] result<void> synchronize(fence& f) noexcept {
+    gpu_->synchronize(f.at);
+    return {};
+  }
+  [[nodiscard]] result<void> synchronize_device() noexcept {
+    gpu_->finish_all();
+    return {};
+  }
+  void release(fence& /*done*/) noexcept {}
+
+ private:
+  emulated_gpu* gpu_;
+};
+static_assert(StreamPolicy<emulated_streams>);
+
+class emulated_copier {
+ public:
+  explicit emulated_copier(emulated_gpu& gpu) noexcept : gpu_(&gpu) {}
+
+  [[nodiscard]] stream stream_out() const noexcept { return emulated_gpu::copies_out; }
+  [[nodiscard]] stream stream_in() const noexcept { return emulated_gpu::copies_in; }
+  [[nodiscard]] result<void> copy_out(address /*host*/, address /*device*/, bytes n) noexcept {
+    gpu_->copy_out(n);
+    return {};
+  }
+  [[nodiscard]] result<void> copy_in(address /*device*/, address /*host*/, bytes n) noexcept {
+    gpu_->copy_in(n);
+    return {};
+  }
+
+ private:
+  emulated_gpu* gpu_;
+};
+static_assert(swap::Copier<emulated_copier>);
+
+/// The rules of the simulated backend, without a limit of its own, in the GPU's time.
+class emulated_driver {
+ public:
+  explicit emulated_driver(emulated_gpu& gpu) noexcept
+      : gpu_(&gpu), rules_({.capacity = simulated_options::unlimited}) {}
+
+  [[nodiscard]] bytes granularity() const noexcept { return rules_.granularity(); }
+  [[nodiscard]] result<handle> create(bytes n) noexcept { return called().create(n); }
+  [[nodiscard]] result<void> release(handle h) noexcept { return called().release(h); }
+  [[nodiscard]] result<address> reserve(bytes n, bytes alignment) noexcept { return called().reserve(n, alignment); }
+  [[nodiscard]] result<void> unreserve(address va, bytes n) noexcept { return called().unreserve(va, n); }
+  [[nodiscard]] result<void> map(address va, bytes n, handle h) noexcept { return called().map(va, n, h); }
+  [[nodiscard]] result<void> unmap(address va, bytes n) noexcept { return called().unmap(va, n); }
+  [[nodiscard]] result<void> set_access(address va, bytes n, access a) noexcept {
+    return called().set_access(va, n, a);
+  }
+
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return gpu_->now(); }
+
+ private:
+  [[nodiscard]] simulated& called() noexcept {
+    gpu_->call_driver();
+    return rules_;
+  }
+
+  emulated_gpu* gpu_;
+  simulated rules_;
+};
+static_assert(PhysicalBackend<emulated_driver> && ClockedBackend<emulated_driver>);
+
+}  // namespace gmlake::bench
