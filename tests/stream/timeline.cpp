@@ -1,5 +1,6 @@
 #include "gmlake/stream/timeline.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <vector>
@@ -222,6 +223,88 @@ TEST_CASE("everything up to a stamp has passed once each stream has passed what 
   CHECK_FALSE(o.time.all_passed(late));
 }
 
+TEST_CASE("what a stream frees later does not keep what was freed before from having passed") {
+  observed o;
+  stream_index const a = o.enter(first);
+  stream_index const b = o.enter(second);
+  tick const before = o.frees(a);
+  must(o.time.fence_all(latest_of_all));
+  tick const one = o.frees(b);
+  must(o.time.fence_all(latest_of_all));
+  o.device->finish_all();
+  must(o.time.poll());
+  CHECK(o.time.all_passed(one));
+  tick const late = o.frees(a), last = o.frees(a);
+  CHECK(o.time.all_passed(one));  // no fence is behind those yet
+  CHECK_FALSE(o.time.all_passed(late));
+  must(o.time.fence_all(latest_of_all));
+  tick const later = o.frees(a);
+  CHECK(o.time.all_passed(before));
+  CHECK(o.time.all_passed(one));
+  CHECK_FALSE(o.time.all_passed(late));
+  CHECK_FALSE(o.time.all_passed(last));
+  o.device->finish_all();
+  must(o.time.poll());
+  CHECK(o.time.all_passed(last));
+  CHECK_FALSE(o.time.all_passed(later));
+}
+
+TEST_CASE("frees that are fenced apart are waited for without what comes later") {
+  observed o;
+  stream_index const a = o.enter(first);
+  stream_index const b = o.enter(second);
+  o.enter(third);
+  CHECK_FALSE(o.time.apart(a));
+  tick const one = o.frees(a);
+  auto const one_done = o.device->queued(first);
+  must(o.time.fence_apart(a));
+  CHECK(o.records() == 1);
+  CHECK(o.time.apart(a));
+  CHECK_FALSE(o.time.apart(b));
+  auto const between = o.device->queued(first);
+  tick const two = o.frees(a);
+  must(o.time.fence_apart(a));
+  must(o.time.fence_apart(a));  // nothing has been freed since
+  CHECK(o.records() == 2);
+
+  must(o.time.wait(b, a, one));
+  CHECK(o.records() == 2);
+  CHECK(o.device->ordered(one_done, second));
+  CHECK_FALSE(o.device->ordered(between, second));
+  CHECK_FALSE(o.time.ordered(b, a, two));
+  must(o.time.wait(b, a, two));
+  CHECK(o.device->ordered(between, second));
+}
+
+TEST_CASE("what can't be fenced apart comes under a later fence") {
+  observed o;
+  stream_index const a = o.enter(first);
+  stream_index const b = o.enter(second);
+  tick const one = o.frees(a);
+  must(o.device->set_captured(first, true));
+  fails_with(o.time.fence_apart(a), errc::not_supported);
+  must(o.device->set_captured(first, false));
+  CHECK_FALSE(o.time.passed(a, one));
+  must(o.time.wait(b, a, one));
+  CHECK(o.records() == 1);
+  CHECK(o.time.ordered(b, a, one));
+}
+
+TEST_CASE("nothing is kept apart where there is one stream, nor for a stream that has taken another's place") {
+  observed o;
+  stream_index const a = o.enter(first);
+  o.frees(a);
+  must(o.time.fence_apart(a));
+  CHECK_FALSE(o.time.apart(a));
+  o.enter(second);
+  CHECK(o.time.apart(a));
+  must(o.time.retire(first));
+  o.device->finish_all();
+  must(o.time.poll());
+  REQUIRE(o.enter(third) == a);
+  CHECK_FALSE(o.time.apart(a));
+}
+
 TEST_CASE("a retired stream's frees stay guarded by one last fence") {
   observed o;
   stream_index const a = o.enter(first);
@@ -401,6 +484,16 @@ TEST_CASE("whatever a timeline holds to be ordered is ordered on the device") {
           std::erase(streams, s);
           must(time.retire(s));
           break;
+        case 5:
+          if (random() % 4 != 0) break;
+          frees.push_back({i, time.stamp(i), device->queued(s)});
+          must(time.fence_apart(i));
+          break;
+      }
+      if (!frees.empty()) {
+        tick const t = frees[random() % frees.size()].stamp;
+        auto const over = [&](freed const& f) { return f.stamp > t || time.passed(f.on, f.stamp); };
+        if (time.all_passed(t) && !std::ranges::all_of(frees, over)) FAIL("not all has passed");
       }
       // A stamp of a lane that a stream has left and another taken over means the old stream's work still.
       for (std::size_t k = frees.size() - std::min<std::size_t>(frees.size(), 60); k < frees.size(); ++k) {
