@@ -361,7 +361,6 @@ class pager {
     }
     pager_stats const before = seen_;
     result<void> done = pages_.bring(p, on);
-    j.misses += seen_.misses - before.misses;
     j.evicted += seen_.evicted - before.evicted;
     if (!done) return done;
     p.last = on;

@@ -55,7 +55,6 @@ struct pager_job {
 
   // In this step.
   bytes evicted = 0;
-  std::uint64_t misses = 0;
   bytes others = 0, others_before = 0;  ///< the most seen live beside the pages; in the step before
 
   /// This thread's; null for want of memory.

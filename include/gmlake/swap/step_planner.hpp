@@ -1,9 +1,9 @@
 #pragma once
 /// Decides which steps are planned, when and for what, and which plan is in force: of what came next the last time.
 ///
-/// A step is planned when it is a job's second, or has come twice; and again when blocks had to leave on demand under
-/// its plan, when operations take another time by now, and when the limit has changed or a job has gone. Each plan is
-/// for all jobs whose steps are known, side by side.
+/// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
+/// plan takes a good part of it, when operations take another time by now, and when the limit has changed or a job has
+/// gone. Each plan is for all jobs whose steps are known, side by side.
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +59,6 @@ class step_planner {
     j.before_number = j.step_number;
     j.step_number = j.next_number;
     j.evicted = 0;
-    j.misses = 0;
     log.begin_step();
     return made;
   }
@@ -102,9 +101,16 @@ class step_planner {
   }
 
  private:
-  static constexpr double limit_changed = 0.02;  ///< by that share, it is worth other plans
+  static constexpr double limit_changed = 0.02;   ///< by that share, it is worth other plans
+  static constexpr double worth_planning = 0.01;  ///< of a step's time; steps by another plan take long at first
 
   [[nodiscard]] static bool differ(double a, double b, double share) noexcept { return std::abs(a - b) > share * b; }
+
+  /// Whether what left on demand, and comes back, keeps the channel for a good part of a step.
+  [[nodiscard]] bool takes_long(bytes evicted, time step) const noexcept {
+    time const both = options_->channel.out.time_of(evicted) + options_->channel.in.time_of(evicted);
+    return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
+  }
 
   [[nodiscard]] static time sum_of(std::vector<time> const& times) noexcept {
     time sum{};
@@ -123,7 +129,7 @@ class step_planner {
     if (k.seen < k.plan_again_at) return false;
     // A plan's first steps find what the step before has left, and its mappings have to be made.
     std::size_t const first = options_->leave_mapped && k.plan != nullptr ? steps_unmapped(*k.plan) + 1 : 1;
-    if (j.plan == k.plan && j.trust > first && j.repeats >= first && (j.evicted > 0 || j.misses > 0)) {
+    if (j.plan == k.plan && j.trust > first && j.repeats >= first && takes_long(j.evicted, j.plan->expected().step)) {
       bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
       return true;
