@@ -103,6 +103,7 @@ class swap_walk {
   void send_away() {
     held* const b = some();
     if (b == nullptr) return;
+    if (below(16) == 0) (void)rig_->pool->unmap_absent().has_value();
     if (rig_->pool->swap_out(b->at, options_.on, below(2) == 0 ? vacating::leave : vacating::unmap)) {
       CHECK(b->pins == 0);
       b->usable = false;
@@ -112,6 +113,7 @@ class swap_walk {
     held* const b = some();
     if (b == nullptr) return;
     if (below(4) == 0) (void)rig_->pool->prefetch(b->at).has_value();
+    else if (below(8) == 0) (void)rig_->pool->try_prefetch(b->at).has_value();
     else if (use(*b)) expect(*b);
   }
   [[nodiscard]] bool use(held& b) {
