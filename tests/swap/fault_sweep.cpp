@@ -84,6 +84,18 @@ class sweep {
     look(f);
     free(f);
 
+    // Out again while it arrives, its memory used by others, and freed while its copy is under way.
+    ask([&] { return rig_.pool->swap_out(a.at, work, vacating::leave); });
+    ask([&] { return rig_.pool->prefetch(a.at); });
+    ask([&] { return rig_.pool->swap_out(a.at, work, vacating::leave); });
+    held g = take(unit, tag{3});
+    look(g);
+    ask([&] { return rig_.pool->swap_in(a.at, work); });
+    look(a);
+    look(g);
+    ask([&] { return rig_.pool->swap_out(g.at, work, vacating::leave); });
+    free(g);
+
     // Called back, written while the useless copy is under way, and out again.
     ask([&] { return rig_.pool->swap_out(a.at, work); });
     ask([&] { return rig_.pool->swap_in(a.at, work); });

@@ -41,6 +41,7 @@ class swap_walk {
   swap_walk(Rig& rig, swap_walk_options const& o) : rig_(&rig), options_(o), random_(o.seed) {}
 
   void step() {
+    ++steps_;
     switch (below(12)) {
       case 0:
       case 1:
@@ -103,15 +104,23 @@ class swap_walk {
   void send_away() {
     held* const b = some();
     if (b == nullptr) return;
+    if (below(16) == 0) (void)rig_->pool->unmap_absent().has_value();
     if (rig_->pool->swap_out(b->at, options_.on, below(2) == 0 ? vacating::leave : vacating::unmap)) {
       CHECK(b->pins == 0);
       b->usable = false;
+      if (below(2) == 0) foresee(*b);
     }
+  }
+  /// That it has memory again some steps later, as one of a few that are there in turn.
+  void foresee(held const& b) {
+    std::uint64_t const until = steps_ + 1 + below(40);
+    must(rig_->pool->foresee(b.at, {.as = 1 + below(8), .now = steps_, .until = until, .again = until + below(40)}));
   }
   void bring_back() {
     held* const b = some();
     if (b == nullptr) return;
     if (below(4) == 0) (void)rig_->pool->prefetch(b->at).has_value();
+    else if (below(8) == 0) (void)rig_->pool->try_prefetch(b->at).has_value();
     else if (use(*b)) expect(*b);
   }
   [[nodiscard]] bool use(held& b) {
@@ -165,6 +174,7 @@ class swap_walk {
   std::mt19937_64 random_;
   std::vector<held> all_;
   unsigned values_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace gmlake::test

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -74,9 +75,11 @@ class own_operations {
 /// The operation before which a block's way back begins in the simulation, where other transfers hold it up: it takes
 /// memory from then on, not when it might begin at the earliest. Counted on like `from`.
 [[nodiscard]] inline std::uint32_t back_at(setting const& at, move const& m, time way_back, outcome const& o) noexcept {
-  auto const after = std::ranges::upper_bound(o.starts, way_back % o.total);
-  auto i = static_cast<std::uint32_t>(after - o.starts.begin());
-  if (i > 0 && o.starts[i - 1] + at.program().operations[i - 1] > way_back % o.total) --i;
+  // Where steps did not settle, the last one may have ended before that.
+  std::span const starts(o.starts.data(), at.size());
+  auto const after = std::ranges::upper_bound(starts, way_back % o.total);
+  auto i = static_cast<std::uint32_t>(after - starts.begin());
+  if (i > 0 && starts[i - 1] + at.program().operations[i - 1] > way_back % o.total) --i;
   while (i < m.from) i += at.size();
   return std::min(i, m.away.before);
 }

@@ -1,0 +1,201 @@
+#include "gmlake/swap/plan_step.hpp"
+
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "gmlake/swap/step_plan.hpp"
+
+namespace gmlake::swap {
+namespace {
+
+constexpr std::uint32_t none = page::none;
+
+/// Ten operations of 1000 ns: a weight that is away twice, one that stays, what is born in the step and leaves in it,
+/// and what comes and goes.
+program ten() {
+  program p;
+  p.operations.assign(10, time(1000));
+  p.variables = {{.size = 2000, .birth = 0, .death = 10, .carried = true, .accesses = {{1}, {6}}},
+                 {.size = 2000, .birth = 0, .death = 10, .carried = true, .accesses = {{0}}},
+                 {.size = 2000, .birth = 1, .death = 9, .accesses = {{1}, {8}}},
+                 {.size = 2000, .birth = 3, .death = 6, .accesses = {{3}, {5}}}};
+  return p;
+}
+enum : std::uint32_t { weight, fixed, activation, temporary };
+
+/// A byte a nanosecond each way.
+constexpr channel slow{.out = {.latency = time(0), .bytes_per_second = 1'000'000'000},
+                       .in = {.latency = time(0), .bytes_per_second = 1'000'000'000}};
+
+step_program logged(program const& p) {
+  step_program made;
+  made.program = p;
+  made.prefixes.assign(p.operations.size(), 0);
+  made.who = {{.is = identity::kind::elder, .serial = 1},
+              {.is = identity::kind::elder, .serial = 2},
+              {.is = identity::kind::born, .number = 0},
+              {.is = identity::kind::born, .number = 1}};
+  return made;
+}
+step_plan plan_of(std::vector<leg> legs) { return {logged(ten()), std::move(legs), {}, 0}; }
+
+bool same(presence const& a, std::uint32_t until, std::uint32_t again) { return a.until == until && a.again == again; }
+
+/// Operations that begin at once one after the other.
+outcome unhindered() {
+  outcome o;
+  for (int i = 0; i <= 10; ++i) o.starts.emplace_back(1000 * i);
+  o.total = o.starts.back();
+  return o;
+}
+/// The same where operation 6 is held up for 2000 ns, and the first one of each step for 500.
+outcome hindered() {
+  outcome o = unhindered();
+  for (std::size_t i = 6; i < o.starts.size(); ++i) o.starts[i] += time(2000);
+  o.starts.back() += time(500);
+  o.total = o.starts.back();
+  return o;
+}
+
+TEST_CASE("a block that leaves in a step has memory until that is gone, and again when it is on its way back") {
+  // In the second of two steps in turn the weight stays over the step's end.
+  step_plan const p =
+      plan_of({{.outs = {{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4},
+                         {.variable = weight, .after = 1, .before = 6, .from = 5, .gone = 3},
+                         {.variable = weight, .after = 6, .before = 11, .from = 10, .gone = 8}},
+                .returns = {}},
+               {.outs = {{.variable = weight, .after = 1, .before = 6, .from = 4, .gone = 2}}, .returns = {}}});
+  for (std::uint32_t const i : {0u, 1u}) CHECK(same(p.presence_of(weight, 0, i), 3, 5));
+  for (std::uint32_t const i : {2u, 5u, 6u}) CHECK(same(p.presence_of(weight, 0, i), 8, 10));
+  CHECK(same(p.presence_of(activation, 0, 1), 4, 6));
+
+  // Beyond its last departure of the step: the first of the next one, which goes by the next leg.
+  for (std::uint32_t const i : {7u, 9u}) CHECK(same(p.presence_of(weight, 0, i), 10 + 2, 10 + 4));
+  CHECK(same(p.presence_of(weight, 1, 1), 2, 4));
+  CHECK(same(p.presence_of(weight, 1, 2), 10 + 3, 10 + 5));
+}
+
+TEST_CASE("a block that does not leave has memory for its life, and wants it again with the next step's") {
+  step_plan const p =
+      plan_of({{.outs = {{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4}}, .returns = {}}});
+  CHECK(same(p.presence_of(temporary, 0, 3), 6, 13));
+  CHECK(same(p.presence_of(activation, 0, 2), 9, 11));  // it is back, and stays then
+  CHECK(same(p.presence_of(fixed, 0, 0), none, none));
+  CHECK(same(p.presence_of(weight, 0, 4), none, none));
+}
+
+TEST_CASE("what has left is gone for the first operation that begins when its copy is whole") {
+  program const p = ten();
+  setting const at(p, slow);
+  outcome const o = unhindered();
+  move const within{{activation, 1, 8}, 6}, over_end{{weight, 6, 11}, 10};
+  CHECK(detail::gone_at(at, within, time(2000), o) == 4);
+  CHECK(detail::gone_at(at, within, time(2001), o) == 5);
+  CHECK(detail::gone_at(at, within, time(4999), o) == 7);
+  CHECK(detail::gone_at(at, over_end, time(7000), o) == 9);
+  CHECK(detail::gone_at(at, over_end, time(8000), o) == 10);  // at the step's end
+  CHECK(detail::gone_at(at, over_end, time(8500), o) == 11);  // beyond it
+  CHECK(detail::gone_at(at, over_end, time(0), o) == 12);     // it begins in the next step only
+}
+
+TEST_CASE("where the host has a copy, memory is free when its departure's turn comes") {
+  program p = ten();
+  p.variables[weight].has_copy = true;
+  setting const at(p, slow);
+  outcome const o = unhindered();
+  move const m{{weight, 1, 6}, 5};
+  CHECK(detail::gone_at(at, m, time(2000), o) == 2);
+  CHECK(detail::gone_at(at, m, time(2500), o) == 3);
+}
+
+TEST_CASE("where operations are held up, what has left is gone by when they begin") {
+  program const p = ten();
+  setting const at(p, slow);
+  outcome const o = hindered();
+  move const m{{activation, 1, 8}, 6};
+  CHECK(detail::gone_at(at, m, time(3500), o) == 6);
+  CHECK(detail::gone_at(at, m, time(6000), o) == 6);
+  CHECK(detail::gone_at(at, m, time(6001), o) == 7);
+}
+
+TEST_CASE("a way back takes memory from the operation on during which it begins") {
+  program const p = ten();
+  setting const at(p, slow);
+  outcome const o = unhindered();
+  move const within{{activation, 1, 8}, 3}, over_end{{weight, 6, 11}, 9};
+  CHECK(detail::back_at(at, within, time(3000), o) == 3);
+  CHECK(detail::back_at(at, within, time(3999), o) == 3);
+  CHECK(detail::back_at(at, within, time(5500), o) == 5);  // others were in its way
+  CHECK(detail::back_at(at, over_end, time(9500), o) == 9);
+  CHECK(detail::back_at(at, over_end, time(0), o) == 10);
+  CHECK(detail::back_at(at, over_end, time(10'000), o) == 10);
+  CHECK(detail::back_at(at, over_end, time(700), o) == 10);
+  CHECK(detail::back_at(at, over_end, time(1300), o) == 11);
+}
+
+TEST_CASE("a way back that begins while an operation is held up takes memory from that one on") {
+  program const p = ten();
+  setting const at(p, slow);
+  outcome const o = hindered();
+  move const within{{activation, 1, 8}, 3}, over_end{{weight, 6, 11}, 9};
+  CHECK(detail::back_at(at, within, time(5999), o) == 5);
+  CHECK(detail::back_at(at, within, time(6000), o) == 6);
+  CHECK(detail::back_at(at, within, time(7500), o) == 6);
+  CHECK(detail::back_at(at, within, time(8000), o) == 6);
+  CHECK(detail::back_at(at, over_end, time(11'500), o) == 9);
+  CHECK(detail::back_at(at, over_end, time(12'200), o) == 10);  // while the next step's first is held up
+  move const late{{activation, 1, 8}, 8};
+  CHECK(detail::back_at(at, late, time(10'500), o) == 8);  // no later than it is accessed
+}
+
+TEST_CASE("a way back that began behind the end of the step that is looked at takes memory from the next one on") {
+  program const p = ten();
+  setting const at(p, slow);
+  outcome o = unhindered();  // the last of steps that did not settle
+  o.total = time(15'000);
+  CHECK(detail::back_at(at, {{weight, 6, 11}, 9}, time(12'000), o) == 10);
+  CHECK(detail::back_at(at, {{activation, 1, 8}, 3}, time(12'000), o) == 8);
+}
+
+TEST_CASE("a step's legs say when what leaves is gone and its way back begins, in the job's own operations") {
+  program const p = ten();
+  std::vector<program> const jobs{p};
+  joint_program const joint = side_by_side(jobs, 4).join();
+  setting const at(joint.program, slow);
+  solution found;
+  found.schedule.moves = {{{activation, 1, 8}, 3}, {{weight, 6, 11}, 7}};
+  found.schedule.returns = {1, 0};
+  REQUIRE(find_fault(joint.program, found.schedule) == nullptr);
+  found.outcome = unhindered();
+  found.outcome.ways_out = {time(2000), time(7000)};
+  found.outcome.ways_back = {time(5500), time(500)};
+  std::vector<leg> const legs = detail::legs_of(joint, at, found, 0, 10);
+  REQUIRE(legs.size() == 1);
+  auto const& outs = legs.front().outs;
+  REQUIRE(outs.size() == 2);
+  CHECK(outs[0].variable == activation);
+  CHECK(outs[0].after == 1);
+  CHECK(outs[0].before == 8);
+  CHECK(outs[0].from == 5);  // not 3: its way back begins later
+  CHECK(outs[0].gone == 4);
+  CHECK(outs[1].variable == weight);
+  CHECK(outs[1].after == 6);
+  CHECK(outs[1].before == 11);
+  CHECK(outs[1].from == 10);
+  CHECK(outs[1].gone == 9);
+  auto const& returns = legs.front().returns;
+  REQUIRE(returns.size() == 2);
+  CHECK(returns[0].variable == weight);
+  CHECK(returns[0].from == 0);
+  CHECK(returns[1].variable == activation);
+  CHECK(returns[1].from == 5);
+}
+
+TEST_CASE("what a plan sends away is unmapped for as many steps as it has legs, and two at least") {
+  CHECK(steps_unmapped(plan_of({{}})) == 2);
+  CHECK(steps_unmapped(plan_of({{}, {}, {}})) == 3);
+}
+
+}  // namespace
+}  // namespace gmlake::swap
