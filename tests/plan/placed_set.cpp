@@ -26,7 +26,7 @@ std::vector<std::pair<bytes, bytes>> gaps_of(plan::problem const& p, std::vector
 
 }  // namespace
 
-TEST_CASE("the gaps are those between conflicting buffers, for all lifetimes") {
+TEST_CASE("the gaps are those between conflicting buffers, and the lowest that suffices is found, for all lifetimes") {
   std::uint64_t seed = 0;
   std::mt19937_64 random = seeded(seed);
   CAPTURE(seed);
@@ -45,6 +45,11 @@ TEST_CASE("the gaps are those between conflicting buffers, for all lifetimes") {
           return false;
         });
         REQUIRE(gaps == gaps_of(p, model, i));
+        auto const first = std::ranges::find_if(gaps, [&](auto const& gap) {
+          return align_up(gap.first, p.buffers[i].alignment) + p.buffers[i].size <= gap.second;
+        });
+        REQUIRE(placed.lowest(i) == align_up(first->first, p.buffers[i].alignment));
+        REQUIRE(placed.lowest_for_row(std::vector{static_cast<std::uint32_t>(i)}) == placed.lowest(i));
         bytes const at = align_up(random() % 3 == 0 ? gaps.back().first : gaps.back().first + 512 * (random() % 100),
                                   p.buffers[i].alignment);
         placed.insert(i, at);

@@ -286,6 +286,35 @@ TEST_CASE("of two requests of which one dies as the other is born, the first is 
   end(t);
 }
 
+TEST_CASE("the pool doesn't grow for what a plan takes to live on, while memory of the plan's is idle") {
+  constexpr std::uint32_t layers = 8;
+  constexpr bytes passing = 4_MiB;
+  // A block in slot `first`, at once freed or not; layers; the block in slot `last` goes.
+  auto const step = [](std::uint32_t first, bool at_once, std::uint32_t last) {
+    script s{{true, first, passing}};
+    if (at_once) s.push_back({false, first});
+    for (std::uint32_t i = 0; i < layers; ++i) s.push_back({true, i, 1_MiB + i * 16_KiB});
+    for (std::uint32_t i = layers; i-- > 0;) s.push_back({false, i});
+    if (!at_once) s.push_back({false, last});
+    return s;
+  };
+  training<planned_here> t;
+  t.begin();
+  // Two slots take turns: each block stays until the end of the step after its own.
+  for (std::uint32_t i = 0; i < 6; ++i) t.step(step(layers + i % 2, false, layers + (i + 1) % 2));
+  sound(t);
+  REQUIRE(t.seen().placed > 0);
+  bytes const reserved = t.pool().stats().reserved.now;
+  (void)t.take({.size = passing, .on = t.stream_at(0)});  // one block more does not fit beside the plan
+  script const s = step(layers, true, 0);
+  t.steps(4, s);
+  sound(t);
+  CHECK(t.pool().stats().reserved.now == reserved);
+  CHECK(recovers(t, s, 40));
+  CHECK(t.pool().stats().reserved.now == reserved);
+  end(t);
+}
+
 TEST_CASE("what is no live block is told from one that was") {
   training<planned_here> t;
   script const s = training_step({});

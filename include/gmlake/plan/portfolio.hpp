@@ -24,8 +24,8 @@
 namespace gmlake::plan {
 
 struct portfolio_options {
-  /// Entries looked at in all, 1 to 4 ns each. 0: by the number of buffers: a second for a few, one or two for 10^5,
-  /// ten for 10^6.
+  /// Entries looked at in all, 1 to 4 ns each. 0: by the number of buffers: a second or two for a few and for 10^5, ten
+  /// for 10^6.
   std::uint64_t work = 0;
   double seconds = 60;  ///< a safety net: past it the best so far is returned, which then depends on the machine
 };

@@ -104,14 +104,14 @@ class planner : public known_plans<Config> {
   /// and `gave`: the engine should look again.
   [[nodiscard]] address before_growing(request const& r, stream_index user, bytes n, bool& gave) noexcept {
     if (!following_) return {};
-    // What the plan knows of, and has no place for, is not to take others'.
+    // What the plan knows of, and has no place for, takes others' only where that spares growth.
     bool const placeless = std::exchange(placeless_, false);
     plan::instant const life = placeless ? life_of_last() : 0;
     address const at = life != plan::step_request::stays ? now_->served().squeeze(r, user, n, life) : address{};
     if (at != address{}) {
       ++seen_.squeezed;
       tell(at, user, n);
-    } else if (!placeless) {
+    } else if (!placeless || idles(n)) {
       gave = leave(user);
     }
     return at;
@@ -324,6 +324,16 @@ class planner : public known_plans<Config> {
     follower<Config> const& f = now_->served();
     plan::step_request const& q = f.on()->source().requests[f.cursor() - 1];
     return q.death == plan::step_request::stays ? q.death : q.death - q.birth;
+  }
+
+  /// Whether the plan keeps memory idle that would spare the pool growth for a request of n bytes that it has no place
+  /// for. It believes of a block that it lives on where that was freed late once, and of the step that it is the one
+  /// under way: growth for its sake would have memory twice for what comes once. Small blocks are never helped, and
+  /// what comes before the steps is known in full, with what stays. O(n) in the arena's blocks.
+  [[nodiscard]] bool idles(bytes n) const noexcept {
+    if (n <= p_->options.small_limit || !now_->served().on()->source().repeats) return false;
+    bytes const idle = now_->idle();
+    return idle > 0 && p_->space.total() + idle >= n;
   }
 
   /// Looks for the last few requests in the plans: close by, where a step of another begins, and once there are enough
