@@ -245,6 +245,9 @@ TEST_CASE("a block of a stream that is gone, handed on and freed, leaves a mappi
   stream_rig r({.cache = {.stitches = 0}});
   address const moved = r.take(movable(pair, a));
   auto const had = memories(r, moved, pair);
+  address const before = r.take(movable(chunk_bytes, a));
+  (void)hand_on(r, before);  // the copies' stream is known then, and does not take the other's place
+  r.give(before);
   must(r.pool().retire_stream(a));
   r.time->finish_all();
   (void)must(r.pool().trim_passed());  // the host knows that the stream's work is over
