@@ -2,8 +2,8 @@
 /// Decides which steps are planned, when and for what, and which plan is in force: of what came next the last time.
 ///
 /// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
-/// plan takes a good part of it, when operations take another time by now, and when the limit has changed or a job has
-/// gone. Each plan is for all jobs whose steps are known, side by side.
+/// plan counts, when operations take another time by now, and when the limit has changed or a job has gone. Each plan
+/// is for all jobs whose steps are known, side by side.
 
 #include <algorithm>
 #include <cmath>
@@ -101,12 +101,13 @@ class step_planner {
   }
 
  private:
-  static constexpr double limit_changed = 0.02;   ///< by that share, it is worth other plans
-  static constexpr double worth_planning = 0.01;  ///< of a step's time; steps by another plan take long at first
+  static constexpr double limit_changed = 0.02;    ///< by that share, it is worth other plans
+  static constexpr double worth_planning = 0.002;  ///< of a step's time; the first steps by another plan take long
 
   [[nodiscard]] static bool differ(double a, double b, double share) noexcept { return std::abs(a - b) > share * b; }
 
-  /// Whether what left on demand, and comes back, keeps the channel for a good part of a step.
+  /// Whether what left on demand, and comes back, keeps the channel for so much of a step: little, as the host waits
+  /// too.
   [[nodiscard]] bool takes_long(bytes evicted, time step) const noexcept {
     time const both = options_->channel.out.time_of(evicted) + options_->channel.in.time_of(evicted);
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());

@@ -166,7 +166,8 @@ class swapping_pool {
     block* const b = known_.find(at);
     return b != nullptr ? bring_back(*b, nullptr) : failure(errc::unknown_pointer, "prefetch");
   }
-  /// The same, but waits for nothing, as a request that does not insist. One that is leaving still stays.
+  /// The same, but waits for nothing but the block's own copy out, as a request that does not insist. One that is
+  /// leaving still stays.
   [[nodiscard]] result<void> try_prefetch(address at) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
