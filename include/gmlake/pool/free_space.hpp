@@ -3,8 +3,8 @@
 /// and each area. It finds, carves and takes back blocks; it never asks the device for memory.
 ///
 /// Invariants: a free block that is not parked is on the shelf of its `on` and its range's area; two such neighbours on
-/// one shelf are joined; where several streams are known, a block whose stamp is not known to be passed is in its
-/// stream's waiting list, in order of stamps.
+/// one shelf are joined, but where their stream's frees are fenced apart and not passed; where several streams are
+/// known, a block whose stamp is not known to be passed is in its stream's waiting list, in order of stamps.
 
 #include <algorithm>
 #include <array>
@@ -372,7 +372,8 @@ class free_space {
   }
 
   /// Whether free neighbours can become one: on one shelf, or where one of them is free for all. What `user` gives back
-  /// free for all, as growth does, does not come under another stream's stamp.
+  /// free for all, as growth does, does not come under another stream's stamp; nothing comes under that of a stream
+  /// whose frees are fenced apart, since others wait for each of them by itself.
   [[nodiscard]] bool joins(block const& b, block const* n, stream_index user) const noexcept {
     if (n == nullptr || n->state != block_state::free || n->parked) return false;
     if (n->on == b.on) return n->stamp == b.stamp || !time_.apart(b.on);
