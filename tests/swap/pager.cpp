@@ -31,9 +31,7 @@ using pager = swap::pager<swap_rig::pool_type>;
   return in_chunks(swap::programs::cnn(seed, {.stages = 2, .blocks = 2, .layers = 4}), chunks);
 }
 
-[[nodiscard]] pager_options options(bytes limit) {
-  return {.limit = limit, .ahead = {}, .granule = 64_KiB, .look_every = {}};
-}
+[[nodiscard]] pager_options options(bytes limit) { return {.limit = limit, .ahead = {}, .look_every = {}}; }
 
 struct pager_rig : swap_rig {
   explicit pager_rig(pager_options const& o, bytes device_size = 256_MiB)

@@ -79,7 +79,7 @@ void walk(std::uint64_t seed, bool faults, bool background, swap::pager_stats& s
   }
   peak += carried;
   bytes limit = std::max(peak * (40 + r.below(50)) / 100, least) + 6_MiB;  // partly used chunks
-  swap::pager_options o{.limit = limit, .in_background = background, .ahead = {}, .granule = 64_KiB, .look_every = {}};
+  swap::pager_options o{.limit = limit, .in_background = background, .ahead = {}, .look_every = {}};
   o.channel.out.bytes_per_second = o.channel.in.bytes_per_second = 1'000'000'000 + r.below(10'000'000'000);
   {
     Pager memory(*r.pool, o);
@@ -187,8 +187,7 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
       least += least_of(programs.back());
     }
     bytes const limit = std::max(sum * 6 / 10, least) + 2_MiB;
-    pager_type memory(r.pool,
-                      {.limit = limit, .in_background = true, .ahead = {}, .granule = 64_KiB, .look_every = {}});
+    pager_type memory(r.pool, {.limit = limit, .in_background = true, .ahead = {}, .look_every = {}});
     r.sides = sides;
     {
       swap::swap_worker worker(r.pool);

@@ -38,7 +38,7 @@ step_program logged(program const& p) {
               {.is = identity::kind::born, .number = 1}};
   return made;
 }
-step_plan plan_of(std::vector<leg> legs) { return {logged(ten()), std::move(legs), {}, 0}; }
+step_plan plan_of(std::vector<leg> legs) { return {logged(ten()), std::move(legs), {}}; }
 
 bool same(presence const& a, std::uint32_t until, std::uint32_t again) { return a.until == until && a.again == again; }
 

@@ -27,6 +27,7 @@ struct stitch {
   block* serves = nullptr;  ///< none while idle
   tick last_use = 0;        ///< idle: the stamp of its last free; what was freed up to then may still be in use
   set_hook by_size;         ///< idle: in the cache
+  set_hook by_number;       ///< idle and foreseen: in the cache
   list_hook by_use;         ///< idle: for eviction policies
   list_hook in_all;
   bytes lent = 0;        ///< vacated: mapped there of memory that is not the lake's

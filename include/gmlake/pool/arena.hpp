@@ -25,7 +25,7 @@ template <PoolConfig Config>
 class arena {
  public:
   using parts = pool_parts<Config>;
-  using outcome = typename stitcher<Config>::outcome;
+  using outcome = stitched;
 
   arena(parts& p, stitcher<Config>& s, grower<Config>& g) noexcept : p_(&p), stitch_(&s), grow_(&g) {}
 

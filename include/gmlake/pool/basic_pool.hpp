@@ -280,6 +280,11 @@ class basic_pool {
     std::scoped_lock const lock(mutex_);
     return engine_.account(0);
   }
+  /// The size of the chunks that movable blocks get under the present limit, in bytes: each takes whole ones.
+  [[nodiscard]] bytes movable_chunk() noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.movable_chunk();
+  }
   /// Bytes of chunks that are wholly free, whoever may still use them. Linear in the chunks.
   [[nodiscard]] bytes free_chunks() const noexcept {
     std::scoped_lock const lock(mutex_);

@@ -24,6 +24,7 @@
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/slab.hpp"
 #include "gmlake/pool/grower.hpp"
+#include "gmlake/pool/movable_stitcher.hpp"
 #include "gmlake/pool/planner_of.hpp"
 #include "gmlake/pool/reclaimer.hpp"
 #include "gmlake/pool/returner.hpp"
@@ -42,6 +43,7 @@ class engine {
       : p_(std::move(backend), std::move(streams), options, std::move(policies)),
         grow_(p_),
         stitch_(p_),
+        move_(p_),
         return_(p_, stitch_),
         reclaim_(p_),
         plan_(p_, stitch_, grow_, return_) {}
@@ -105,8 +107,8 @@ class engine {
     if (p_.options.pinned) return failure(errc::invalid_argument, "vacate: the pool is pinned");
     p_.owed.settle();
     stitch& s = *(*b)->view;
-    if (!s.vacated) return stitch_.vacate(**b, how);
-    return how == vacating::unmap ? stitch_.unmap(s) : result<void>{};
+    if (!s.vacated) return move_.vacate(**b, how);
+    return how == vacating::unmap ? move_.unmap(s) : result<void>{};
   }
   /// The same at once, while work queued on `after` so far may still use it; it stays mapped. No effect on one that has
   /// no memory. Errors as for `vacate`, and the stream policy's.
@@ -120,7 +122,7 @@ class engine {
     auto& time = p_.space.time();
     tick const stamp = time.stamp(*behind);
     if (result<void> done = time.fence_apart(*behind); !done) return done;
-    stitch_.vacate_behind(**b, *behind, stamp);
+    move_.vacate_behind(**b, *behind, stamp);
     return {};
   }
 
@@ -129,7 +131,7 @@ class engine {
   [[nodiscard]] result<void> foresee(address at, foresight const& f) noexcept {
     result<block*> const b = movable_at(at, "foresee");
     if (!b) return failure(b.error());
-    stitch_.foresee(*(*b)->view, f);
+    move_.foresee(*(*b)->view, f);
     return {};
   }
 
@@ -160,7 +162,7 @@ class engine {
     stitch& s = *(*b)->view;
     if (!s.vacated || s.lent > 0) return failure(errc::invalid_argument, "show: the block has memory");
     p_.owed.settle();
-    if (result<void> done = stitch_.unmap(s); !done) return done;
+    if (result<void> done = move_.unmap(s); !done) return done;
     return p_.stitches.show(s, pieces);
   }
   /// Takes it away again. No effect where none is shown. Errors: `unknown_pointer`, `double_free`, the driver's.
@@ -275,6 +277,7 @@ class engine {
 
   [[nodiscard]] result<void> retire(stream s) noexcept { return p_.space.time().retire(s); }
 
+  [[nodiscard]] bytes movable_chunk() noexcept { return grow_.movable_chunk(); }
   [[nodiscard]] memory_account account(bytes requested) const noexcept {
     bytes const reserved = p_.space.home().reserved();
     bytes const free = p_.space.total();
@@ -407,7 +410,7 @@ class engine {
     if (a == area::small || !stitches(n, growth_failed)) return nullptr;
     result<block*> b = stitch_.reuse(user, n, r.alignment);
     if (!b || *b != nullptr) return b;
-    result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
+    result<stitched> made = stitch_.make(user, n, r.alignment);
     if (!made) return failure(made.error());
     return made->served;
   }
@@ -420,7 +423,7 @@ class engine {
     area const a = area_for(r.size);
     result<void> done;
     if (a == area::large && stitches(n, false)) {
-      result<typename stitcher<Config>::outcome> made = stitch_.make(user, n, r.alignment);
+      result<stitched> made = stitch_.make(user, n, r.alignment);
       if (!made) return failure(made.error());
       if (made->served != nullptr) return made->served;  // it failed a moment ago, and doesn't any more
       done = grow_.add(user, a, made->shortfall);
@@ -451,9 +454,8 @@ class engine {
 
   /// A movable block, a new one or the one to be refilled, from what is free; null where it falls short.
   [[nodiscard]] result<block*> on_view(request const& r, stream_index user) noexcept {
-    result<typename stitcher<Config>::outcome> const made =
-        refilled_ != nullptr ? stitch_.refill(user, refilled_by_, *refilled_)
-                             : stitch_.make_movable(user, size_of(r), r.alignment, r.foreseen);
+    result<stitched> const made = refilled_ != nullptr ? move_.refill(user, refilled_by_, *refilled_)
+                                                       : move_.make(user, size_of(r), r.alignment, r.foreseen);
     if (!made) return failure(made.error());
     view_shortfall_ = made->shortfall;
     return made->served;
@@ -564,6 +566,7 @@ class engine {
   parts p_;
   grower<Config> grow_;
   stitcher<Config> stitch_;
+  movable_stitcher<Config> move_;
   returner<Config> return_;
   reclaimer<Config> reclaim_;
   [[no_unique_address]] planner_of<Config> plan_;

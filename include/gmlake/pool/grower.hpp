@@ -44,6 +44,12 @@ class grower {
     return make(user, a, {.end_of = *fresh}, size, n);
   }
 
+  /// The size of chunks for movable blocks, under the present limit.
+  [[nodiscard]] bytes movable_chunk() noexcept {
+    return in_granules(p_->growth.chunk_size(
+        {.reserved = p_->space.home().reserved(), .headroom = headroom(), .granule = p_->granule, .movable = true}));
+  }
+
   /// A live block on chunks that are its own: of one handle, or as the growth policy sizes them. n is a multiple of the
   /// granule. Errors as for `add`.
   [[nodiscard]] result<block*> add_own(stream_index user, bytes n, bool one_handle) noexcept {
@@ -114,7 +120,10 @@ class grower {
                                       .movable = movable});
     }
     if (placed) wanted = std::max(missing, std::min(wanted, align_down(headroom(), p_->granule)));
-    return align_up(std::clamp(wanted, p_->granule, largest_chunk), p_->granule);
+    return in_granules(wanted);
+  }
+  [[nodiscard]] bytes in_granules(bytes chunk) const noexcept {
+    return align_up(std::clamp(chunk, p_->granule, largest_chunk), p_->granule);
   }
   /// Where chunks are to go: the end of a range, the beginning of a hole, or wherever there is room.
   struct target {

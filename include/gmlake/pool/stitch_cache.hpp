@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
@@ -36,6 +37,17 @@ class stitch_cache {
   [[nodiscard]] stitch* find(bytes n, Serves&& serves, int most_tries = 64) noexcept {
     int tries = 0;
     for (auto i = by_size_.lower_bound(n, by_capacity{}); i != by_size_.end() && tries < most_tries; ++i, ++tries) {
+      if (serves(*i)) return &*i;
+    }
+    return nullptr;
+  }
+
+  /// An idle stitch that has served the foreseen block of that number and that `serves` accepts; null where there is
+  /// none.
+  template <std::predicate<stitch&> Serves>
+  [[nodiscard]] stitch* find_kept(std::uint64_t as, Serves&& serves) noexcept {
+    auto i = by_number_.lower_bound(as, in_turn{});
+    for (; i != by_number_.end() && i->foreseen.as == as; ++i) {
       if (serves(*i)) return &*i;
     }
     return nullptr;
@@ -154,6 +166,7 @@ class stitch_cache {
   /// An idle stitch leaves the cache, to serve a block.
   void wake(stitch& s) noexcept {
     by_size_.erase(size_index::s_iterator_to(s));
+    if (s.foreseen.as != 0) by_number_.erase(number_index::s_iterator_to(s));
     evict_.erase(s);
     --idle_.count;
     idle_.mappings -= s.count;
@@ -171,6 +184,7 @@ class stitch_cache {
   /// One that was woken serves nobody after all.
   void put_back(stitch& s) noexcept {
     by_size_.insert(s);
+    if (s.foreseen.as != 0) by_number_.insert(s);
     evict_.insert(s);
     ++idle_.count;
     idle_.mappings += s.count;
@@ -202,6 +216,7 @@ class stitch_cache {
   /// Unmaps everything, whatever state it is in; failures are passed over.
   void release_all() noexcept {
     by_size_.clear();
+    by_number_.clear();
     while (!all_.empty()) {
       stitch& s = all_.front();
       if (s.serves == nullptr) evict_.erase(s);
@@ -219,7 +234,15 @@ class stitch_cache {
     [[nodiscard]] bool operator()(stitch const& a, bytes n) const noexcept { return a.capacity() < n; }
     [[nodiscard]] bool operator()(bytes n, stitch const& b) const noexcept { return n < b.capacity(); }
   };
+  struct in_turn {
+    [[nodiscard]] bool operator()(stitch const& a, stitch const& b) const noexcept {
+      return a.foreseen.as != b.foreseen.as ? a.foreseen.as < b.foreseen.as : a.begin < b.begin;
+    }
+    [[nodiscard]] bool operator()(stitch const& a, std::uint64_t as) const noexcept { return a.foreseen.as < as; }
+    [[nodiscard]] bool operator()(std::uint64_t as, stitch const& b) const noexcept { return as < b.foreseen.as; }
+  };
   using size_index = hooked_set<stitch, &stitch::by_size, by_capacity>;
+  using number_index = hooked_set<stitch, &stitch::by_number, in_turn>;
 
   [[nodiscard]] static bytes size_of(std::span<extent const> extents) noexcept {
     bytes size = 0;
@@ -278,6 +301,7 @@ class stitch_cache {
   slab<stitch> nodes_;
   stitch_list all_;
   size_index by_size_;
+  number_index by_number_;
   idle_stitches idle_;
   std::size_t live_ = 0;
 };

@@ -64,7 +64,7 @@ class pager {
     running* const r = j.mine();
     if (r == nullptr || !room_to_hold(*r)) return failure(errc::out_of_host_memory, "pager");
     bytes const evicted = seen_.evicted;
-    foresight const foreseen = stopped_ ? foresight{} : follower_.of_birth(j, n, options_.granule);
+    foresight const foreseen = stopped_ ? foresight{} : follower_.of_birth(j, n);
     auto const made = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
     j.evicted += seen_.evicted - evicted;
     if (!made) return failure(made.error());
@@ -145,7 +145,7 @@ class pager {
   void begin_step(job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
     pager_job& j = at(job);
-    if (std::shared_ptr<planning> const plans = planner_.end_step(j)) {
+    if (std::shared_ptr<planning> const plans = planner_.end_step(j, pages_.counting())) {
       lock.unlock();
       planner_.start(plans);
       lock.lock();

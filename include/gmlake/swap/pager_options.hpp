@@ -29,7 +29,6 @@ struct pager_options {
   bool in_background = false;
   /// Schedules keep so far below the limit, for what lies idle in chunks that are used in part.
   time ahead{1'000'000};    ///< what the channel carries in that time
-  bytes granule = 2_MiB;    ///< what movable blocks are rounded up to in schedules
   time look_every{50'000};  ///< how often, at most, the ends of operations look which moves are over; 0: each does
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
   double drift = 0.1;       ///< share of a step's time by which measured times may depart before it is planned again

@@ -118,16 +118,15 @@ class own_operations {
 
 }  // namespace detail
 
-/// For jobs that run at once; their operations' times are set, and each has two operations at least. Blocks smaller
-/// than `smallest` stay. Throws `std::bad_alloc`.
-[[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target,
-                                              bytes smallest) {
+/// For jobs that run at once, in one pool; their operations' times are set, and each has two operations at least.
+/// Blocks too small to be movable stay. Throws `std::bad_alloc`.
+[[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target) {
   constexpr std::uint32_t most_steps = 4;  // of the longest, in a common step: more take long to plan
   std::vector<program> programs;
   programs.reserve(jobs.size());
   for (step_program const& p : jobs) programs.push_back(p.program);
   joint_program const joint = side_by_side(programs, most_steps).join();
-  setting const at(joint.program, c, smallest);
+  setting const at(joint.program, c, jobs.empty() ? 0 : jobs.front().counted.smallest);
   auto const [best, meets] = schedule_for(at, target);
   planned_steps made{.plans = {}, .meets_target = meets};
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
@@ -143,7 +142,7 @@ class own_operations {
       expected.in += at.size_of(m.away);
       if (!at.program().variables[m.away.variable].has_copy) expected.out += at.size_of(m.away);
     }
-    made.plans.push_back(std::make_shared<step_plan const>(jobs[j], std::move(legs), expected, smallest));
+    made.plans.push_back(std::make_shared<step_plan const>(jobs[j], std::move(legs), expected));
   }
   return made;
 }

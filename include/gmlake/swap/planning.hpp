@@ -20,12 +20,12 @@ class planning {
     std::uint64_t fingerprint = 0;
   };
 
-  planning(std::vector<part> of, std::vector<step_program> programs, channel const& c, bytes target, bytes smallest)
-      : of_(std::move(of)), programs_(std::move(programs)), channel_(c), target_(target), smallest_(smallest) {}
+  planning(std::vector<part> of, std::vector<step_program> programs, channel const& c, bytes target)
+      : of_(std::move(of)), programs_(std::move(programs)), channel_(c), target_(target) {}
 
   void run() noexcept {
     try {
-      made_ = plan_steps(programs_, channel_, target_, smallest_);
+      made_ = plan_steps(programs_, channel_, target_);
     } catch (std::bad_alloc const&) {
       made_ = {};
     }
@@ -41,7 +41,7 @@ class planning {
   std::vector<part> of_;
   std::vector<step_program> programs_;
   swap::channel channel_;
-  bytes target_, smallest_;
+  bytes target_;
   planned_steps made_;
   std::atomic<bool> done_{false};
 };

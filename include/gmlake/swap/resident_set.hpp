@@ -15,6 +15,7 @@
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/slab.hpp"
 #include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/step_log.hpp"
 #include "gmlake/swap/swapping_pool.hpp"
 #include "gmlake/swap/victim_policy.hpp"
 
@@ -41,6 +42,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.device().account() } noexcept -> std::same_as<memory_account>;
   { p.device().set_limit(n) } noexcept -> std::same_as<void>;
   { p.device().allocate(request{}) } noexcept -> std::same_as<result<address>>;
+  { p.device().movable_chunk() } noexcept -> std::same_as<bytes>;
   { k.options().smallest } -> std::convertible_to<bytes>;
 };
 
@@ -73,7 +75,7 @@ class resident_set {
   };
   [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, bool fixed,
                                            foresight const& foreseen) noexcept {
-    bool const movable = n >= pool_->options().smallest && (!paging_ || n >= options_->smallest);
+    bool const movable = n >= (paging_ ? smallest_movable() : pool_->options().smallest);
     bool const known = movable || n >= options_->smallest_logged;
     fixed = fixed || !movable;
     if (known && (!nodes_.reserve(1) || !known_.reserve_one())) return failure(errc::out_of_host_memory, "pager");
@@ -233,6 +235,11 @@ class resident_set {
     }
   }
 
+  /// What blocks count for in schedules, under the present limit.
+  [[nodiscard]] block_counting counting() const noexcept {
+    return {.smallest = smallest_movable(), .chunk = pool_->device().movable_chunk()};
+  }
+
   /// What the device pool has in live blocks beside the pages.
   [[nodiscard]] bytes others() const noexcept {
     swap_stats const s = pool_->swaps();
@@ -246,6 +253,9 @@ class resident_set {
   static constexpr bytes least_more = 16_MiB;
   static constexpr int most_failures = 4;  ///< of moves, while room is sought for one request
 
+  [[nodiscard]] bytes smallest_movable() const noexcept {
+    return std::max<bytes>(options_->smallest, pool_->options().smallest);
+  }
   [[nodiscard]] bytes room() const noexcept {
     memory_account const now = pool_->device().account();
     return now.limit > now.live ? now.limit - now.live : 0;

@@ -59,9 +59,9 @@ class step_follower {
   }
 
   /// Of the job's next block of n bytes. Nothing where no plan is in force that knows it.
-  [[nodiscard]] foresight of_birth(pager_job const& j, bytes n, bytes granule) const noexcept {
+  [[nodiscard]] foresight of_birth(pager_job const& j, bytes n) const noexcept {
     std::uint32_t const number = j.log.births();
-    if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n, granule)) return {.now = now()};
+    if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n)) return {.now = now()};
     presence const there = j.plan->presence_of(j.plan->variable_born(number), j.at_leg, j.log.operations());
     return foreseen(j, (std::uint64_t{j.index} + 1) << 32 | number, there, 0);
   }

@@ -26,17 +26,22 @@ struct identity {
   address begin{};           ///< and where
 };
 
-/// What a block counts for in schedules: one that may be movable takes whole granules, smaller ones share them.
-[[nodiscard]] constexpr bytes counted(bytes size, bytes granule) noexcept {
-  constexpr bytes shared = 4;
-  return size < shared * granule ? size : align_up(size, granule);
-}
+/// What blocks count for in schedules: movable ones take whole chunks, smaller ones share them.
+struct block_counting {
+  bytes smallest = 0;  ///< of movable blocks
+  bytes chunk = 1;     ///< theirs
+
+  [[nodiscard]] bytes operator()(bytes size) const noexcept {
+    return size < smallest ? size : (size + chunk - 1) / chunk * chunk;
+  }
+};
 
 struct step_program {
   swap::program program;
   std::vector<identity> who;            ///< by variable
   std::vector<std::uint64_t> prefixes;  ///< by operation: of all up to its end
   std::uint64_t fingerprint = 0;
+  block_counting counted = {};
 };
 
 /// Holds at most so many accesses and births; a step with more is not logged. No call throws but `program`.
@@ -134,9 +139,10 @@ class step_log {
   }
 
   /// Of the step so far, with times still to be set: all operations take none. Blocks not used in it are left out, but
-  /// for those freed. Sizes are `counted`. Precondition: complete. Throws `std::bad_alloc`. Linear.
-  [[nodiscard]] step_program program(bytes granule) const {
+  /// for those freed. Precondition: complete. Throws `std::bad_alloc`. Linear.
+  [[nodiscard]] step_program program(block_counting const& counted) const {
     step_program made;
+    made.counted = counted;
     made.prefixes = prefixes_;
     made.fingerprint = fingerprint();
     made.program.operations.assign(operations_, time::zero());
@@ -144,7 +150,7 @@ class step_log {
     std::vector<std::uint32_t> const going = numbers_of_going();
     for (std::uint32_t i = 0; i < variables_.size(); ++i) {
       variable const& v = variables_[i];
-      swap::variable made_of = shaped(v, granule);
+      swap::variable made_of = shaped(v, counted);
       if (made_of.birth >= made_of.death) continue;
       number[i] = static_cast<std::uint32_t>(made.program.variables.size());
       made.program.variables.push_back(std::move(made_of));
@@ -227,8 +233,8 @@ class step_log {
     return !v.pinned && (v.is != identity::kind::elder || v.death == alive);
   }
 
-  [[nodiscard]] swap::variable shaped(variable const& v, bytes granule) const {
-    swap::variable made{.size = counted(v.size, granule), .birth = v.birth, .death = std::min(v.death, operations_)};
+  [[nodiscard]] swap::variable shaped(variable const& v, block_counting const& counted) const {
+    swap::variable made{.size = counted(v.size), .birth = v.birth, .death = std::min(v.death, operations_)};
     made.carried = v.is != identity::kind::born && v.death == alive;
     made.has_copy = made.carried && v.read_only;
     if (v.death == v.birth && v.birth < operations_ && v.is == identity::kind::born) ++made.death;

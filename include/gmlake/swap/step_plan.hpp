@@ -43,10 +43,15 @@ struct leg {
 
 class step_plan {
  public:
-  /// `legs`: of the steps that follow one another, in turn; one at least. Blocks smaller than `smallest` have no
-  /// mappings of their own. Throws `std::bad_alloc`. O(n log n).
-  step_plan(step_program const& p, std::vector<leg> legs, forecast const& expected, bytes smallest)
-      : who_(p.who), prefixes_(p.prefixes), fingerprint_(p.fingerprint), legs_(std::move(legs)), expected_(expected) {
+  /// `legs`: of the steps that follow one another, in turn; one at least. Blocks too small to be movable
+  /// have no mappings of their own. Throws `std::bad_alloc`. O(n log n).
+  step_plan(step_program const& p, std::vector<leg> legs, forecast const& expected)
+      : who_(p.who),
+        prefixes_(p.prefixes),
+        fingerprint_(p.fingerprint),
+        counted_(p.counted),
+        legs_(std::move(legs)),
+        expected_(expected) {
     auto const n = static_cast<std::uint32_t>(p.program.operations.size());
     std::vector<bool> leaves(who_.size());
     std::vector<std::uint32_t> moments;
@@ -58,7 +63,7 @@ class step_plan {
       away_.push_back(l.outs);
       std::ranges::sort(away_.back(), {}, in_order);
     }
-    std::vector<bool> const mapped = own_mappings(p.program, leaves, std::move(moments), smallest);
+    std::vector<bool> const mapped = own_mappings(p.program, leaves, std::move(moments), p.counted.smallest);
     for (std::uint32_t v = 0; v < who_.size(); ++v) {
       variable const& of = p.program.variables[v];
       lives_.push_back({of.carried ? page::none : of.birth, of.carried || of.death >= n ? page::none : of.death});
@@ -89,8 +94,8 @@ class step_plan {
   [[nodiscard]] forecast const& expected() const noexcept { return expected_; }
 
   /// Whether the step's block of that number and size is foreseen.
-  [[nodiscard]] bool knows(std::uint32_t born, bytes size, bytes granule) const noexcept {
-    return born < births_.size() && births_[born].size == counted(size, granule);
+  [[nodiscard]] bool knows(std::uint32_t born, bytes size) const noexcept {
+    return born < births_.size() && births_[born].size == counted_(size);
   }
   /// Whether one that is stays on the device for all its life, which ends in the step; and has no mapping of its own.
   [[nodiscard]] bool stays(std::uint32_t born) const noexcept { return births_[born].stays; }
@@ -153,6 +158,7 @@ class step_plan {
   std::vector<identity> who_;
   std::vector<std::uint64_t> prefixes_;
   std::uint64_t fingerprint_ = 0;
+  block_counting counted_;
   std::vector<leg> legs_;
   forecast expected_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable

@@ -33,8 +33,8 @@ class step_planner {
   void job_gone() noexcept { ++gone_; }
 
   /// Files what the job's step has done, and begins the next. Plans to be made, if it is time to: by `start`, without
-  /// any lock. Null: none.
-  [[nodiscard]] std::shared_ptr<planning> end_step(pager_job& j) noexcept {
+  /// any lock. Null: none. `counted`: in the pool as it is now.
+  [[nodiscard]] std::shared_ptr<planning> end_step(pager_job& j, block_counting const& counted) noexcept {
     step_log& log = j.log;
     bool const any = log.operations() > 0;
     if (any && j.plan != nullptr && log.operations() != j.plan->operations()) {
@@ -53,7 +53,7 @@ class step_planner {
       ++k->seen;
       k->last_seen = log.step();
       for (std::uint32_t i = 0; i < log.operations(); ++i) k->average(i, log.times()[i], options_->smoothing);
-      if (wants_plan(j, *k)) made = planning_of(j, *k);
+      if (wants_plan(j, *k)) made = planning_of(j, *k, counted);
     }
     j.fingerprint = k != nullptr ? k->fingerprint : 0;
     j.before_number = j.step_number;
@@ -152,9 +152,10 @@ class step_planner {
   }
 
   /// Of this step, and of what the other jobs do.
-  [[nodiscard]] std::shared_ptr<planning> planning_of(pager_job& j, known_step& k) noexcept {
+  [[nodiscard]] std::shared_ptr<planning> planning_of(pager_job& j, known_step& k,
+                                                      block_counting const& counted) noexcept {
     try {
-      k.program = std::make_shared<step_program const>(j.log.program(options_->granule));
+      k.program = std::make_shared<step_program const>(j.log.program(counted));
       std::vector<planning::part> of;
       std::vector<step_program> programs;
       bytes overdraft = 0;
@@ -171,8 +172,8 @@ class step_planner {
         its->planned_with = sum_of(its->times);
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
-      return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), options_->channel,
-                                                      target(overdraft), options_->smallest);
+      return being_made_ =
+                 std::make_shared<planning>(std::move(of), std::move(programs), options_->channel, target(overdraft));
     } catch (std::bad_alloc const&) {
       return nullptr;
     }

@@ -1,0 +1,389 @@
+#pragma once
+/// Serves movable blocks, whose memory can be taken away and replaced: from the mapping that is kept for a block which
+/// comes again and again, with its chunks replaced as need be, or from a new one. Chunks are chosen by what is
+/// foreseen.
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "gmlake/pool/stitch_maker.hpp"
+
+namespace gmlake {
+
+template <PoolConfig Config>
+class movable_stitcher : private stitch_maker<Config> {
+  using base = stitch_maker<Config>;
+  using claim = typename base::claim;
+  using base::heads_;
+  using base::p_;
+  using base::whole_;
+
+ public:
+  using base::base;
+
+  /// A block of n bytes, on a movable stitch that is idle, or on a new one even where contiguous memory is free; or the
+  /// shortfall. Errors: the driver's, and `out_of_host_memory`; then nothing has changed.
+  [[nodiscard]] result<stitched> make(stream_index user, bytes n, bytes alignment, foresight const& f) noexcept {
+    if (stitch* const idle = nearest(user, n, alignment, f); idle != nullptr) {
+      stitch_event const was{idle->begin, idle->size, idle->count};
+      p_->stitches.wake(*idle);
+      result<bool> const whole = mend({user, user, true}, *idle, n, f);
+      if (whole && *whole) {
+        foresee(*idle, f);
+        p_->observer.reused(was);
+        return stitched{&base::serve(user, *idle, n), 0};
+      }
+      if (idle->count > 0) {
+        p_->stitches.put_back(*idle);
+      } else {
+        p_->stitches.unmap(*idle);
+        p_->observer.evicted(was);
+      }
+      if (!whole) return failure(whole.error());
+    }
+    result<std::span<extent const>> const from = choose({user, user, true}, n, any_size, f);
+    if (!from) return failure(from.error());
+    if (from->empty()) return stitched{nullptr, shortfall_};
+    bytes largest = least_spare;
+    for (extent const& e : *from) largest = std::max(largest, e.of->size);
+    for (extent const& e : whole_) largest = std::max(largest, e.of->size);
+    for (extent const& e : heads_) largest = std::max(largest, e.of->size);
+    result<stitched> made = base::on_new(user, n, *from, alignment, align_up(n, p_->granule) + largest);
+    if (made && made->served != nullptr) foresee(*made->served->view, f);
+    return made;
+  }
+
+  /// What is known of the block that a movable stitch serves.
+  void foresee(stitch& s, foresight const& f) noexcept {
+    p_->wants.note(s);
+    s.foreseen = f;
+    p_->wants.note(s);
+  }
+
+  /// Takes the memory from under a movable block and gives it to the lake, free for all; the block keeps its address.
+  /// Precondition: no device work uses it any more. Error: the driver's; then nothing has changed.
+  [[nodiscard]] result<void> vacate(block& b, vacating how) noexcept {
+    stitch& s = *b.view;
+    if (how == vacating::unmap) {
+      if (result<void> done = unmap(s); !done) return done;
+    }
+    let_go(b, b.on, 0);
+    s.behind = nobody;
+    return {};
+  }
+  /// The same while work on `behind` may still use it, up to the stamp: free for who waits for that. Stays mapped.
+  void vacate_behind(block& b, stream_index behind, tick stamp) noexcept {
+    stitch& s = *b.view;
+    std::uint64_t const until = s.foreseen.as != 0 && s.foreseen.until != foresight::never ? s.foreseen.until : 0;
+    let_go(b, behind, stamp);
+    s.behind = behind;
+    s.behind_stamp = stamp;
+    for (std::size_t i = 0; i < s.count; ++i) s.chunks[i]->ready = until;
+  }
+
+  /// Unmaps what is mapped of a stitch that serves a block or is vacated. Precondition and error as for `vacate`.
+  [[nodiscard]] result<void> unmap(stitch& s) noexcept {
+    if (s.count == 0) return {};
+    stitch_event const gone{s.begin, s.size, s.count};
+    if (result<void> done = p_->stitches.vacate(s); !done) return done;
+    p_->observer.evicted(gone);
+    return {};
+  }
+
+  /// Puts free memory under a vacated block, for work on `user`, or tells the shortfall. `by` uses it first: that is
+  /// who waits for other streams, and `user` for it. Errors as for `make`.
+  [[nodiscard]] result<stitched> refill(stream_index user, stream_index by, block& b) noexcept {
+    stitch& s = *b.view;
+    claim const who{user, by, true};
+    if (s.count > 0) {
+      stitch_event const was{s.begin, s.size, s.count};
+      result<bool> const whole = mend(who, s, b.size, s.foreseen);
+      if (s.count == 0) p_->observer.evicted(was);
+      if (!whole) return failure(whole.error());
+      if (*whole) {
+        p_->observer.reused(was);
+        s.vacated = false;
+        p_->wants.note(s);
+        b.on = user;
+        base::take(s, b);
+        return stitched{&b, 0};
+      }
+    }
+    bytes const largest = s.room - align_up(b.size, p_->granule);
+    if (s.count > 0 && !is_over(s)) {
+      result<std::span<extent const>> const some = any_chunks(who, b.size, largest, s.foreseen);
+      if (!some) return failure(some.error());
+      return stitched{nullptr, some->empty() ? shortfall_ : 0};
+    }
+    result<std::span<extent const>> const from = choose(who, b.size, largest, s.foreseen);
+    if (!from) return failure(from.error());
+    if (from->empty()) return stitched{nullptr, shortfall_};
+    if (!base::prepare(*from)) return failure(errc::out_of_host_memory, "stitch");
+    if (result<void> done = unmap(s); !done) return failure(done.error());
+    if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
+    p_->observer.stitched({s.begin, s.size, s.count});
+    p_->wants.note(s);
+    b.on = user;
+    base::take(s, b);
+    return stitched{&b, 0};
+  }
+
+ private:
+  static constexpr bytes any_size = ~bytes{0};
+  /// Idle stitches looked at for one request; where the block comes again and again, it is worth the time.
+  static constexpr int most_tries = 64, most_foreseen = 1024;
+  /// Addresses that a movable block keeps beside its own, for the end of a last chunk that is larger than what it
+  /// takes of it: more than growth policies' chunks.
+  static constexpr bytes least_spare = 256_MiB;
+
+  /// Whether no device work uses a vacated stitch's addresses any more, as far as the host knows.
+  [[nodiscard]] bool is_over(stitch const& s) const noexcept {
+    return p_->space.time().passed(s.behind, s.behind_stamp);
+  }
+  /// Whether no device work uses the addresses of a stitch without a block, or of a vacated one, as far as the host
+  /// knows, and nobody has noted them.
+  [[nodiscard]] bool mappable(stitch const& s) const noexcept {
+    return s.vacated ? is_over(s) : !p_->options.pinned && p_->space.time().all_passed(s.last_use);
+  }
+
+  /// Free memory for a block, from chunks of at most `largest`; nothing, and `shortfall_`, where there is too little.
+  /// Who uses it first comes after all who may use it. Stale after the next call. Errors: the stream policy's,
+  /// `out_of_host_memory`.
+  [[nodiscard]] result<std::span<extent const>> choose(claim who, bytes n, bytes largest, foresight const& f) noexcept {
+    result<std::span<extent const>> from = any_chunks(who, n, largest, f);
+    if (!from || from->empty()) return from;
+    result<bool> const ordered = wait_for(who, *from);
+    if (!ordered) return failure(ordered.error());
+    if (*ordered) return from;
+    // A stream can't wait now: what needs no wait.
+    return any_chunks({who.first, who.first}, n, largest, f);
+  }
+
+  /// The stitch policy's choice. Where nothing is foreseen, what has to be waited for only if the rest falls short.
+  [[nodiscard]] result<std::span<extent const>> any_chunks(claim who, bytes n, bytes largest,
+                                                           foresight const& f) noexcept {
+    if (f.now == 0 && who.waits) {
+      result<std::span<extent const>> ready = any_chunks({who.first, who.first}, n, largest, f);
+      if (!ready || !ready->empty()) return ready;
+    }
+    if (!base::collect(who)) return failure(errc::out_of_host_memory, "stitch");
+    base::tails_.clear();
+    drop_candidates([largest](chunk const& c) noexcept { return c.size > largest; });
+    std::span<extent> whole = whole_;
+    if (f.now != 0) {
+      prefer(who, f);
+      bytes sum = 0;
+      std::size_t enough = 0;
+      while (enough < whole.size() && sum < n) sum += whole[enough++].size;
+      whole = whole.first(enough);
+    }
+    stitch_choice const choice = base::choose(whole, n);
+    shortfall_ = choice.shortfall;
+    return base::chosen(choice);
+  }
+
+  /// The idle movable stitch for n bytes that has served what is foreseen to be this block; else, among those that are
+  /// kept for no other, the one that takes the fewest driver calls, now and when others want its chunks. Null where
+  /// there is none.
+  [[nodiscard]] stitch* nearest(stream_index user, bytes n, bytes alignment, foresight const& f) noexcept {
+    auto const fits = [&](stitch const& s) noexcept {
+      return s.movable && s.capacity() >= n && s.size - s.chunks[s.count - 1]->size < n &&
+             is_aligned(s.begin, alignment);
+    };
+    auto const missing = [&](stitch& s, bool waits) noexcept {
+      std::size_t sum = 0;
+      each_used(s, n, [&](std::size_t i, bytes used) noexcept {
+        if (!obtainable({user, user, waits}, *s.chunks[i], used)) ++sum;
+      });
+      return sum;
+    };
+    if (f.as != 0) {
+      auto const own = [&](stitch& s) noexcept { return fits(s) && (mappable(s) || missing(s, true) == 0); };
+      if (stitch* const s = p_->stitches.find_kept(f.as, own); s != nullptr) return s;
+    }
+    p_->wants.learn(p_->stitches.all(), f.now);
+    stitch* best = nullptr;
+    std::size_t least = 0;
+    auto const consider = [&](stitch& s) noexcept {
+      if (!fits(s) || wanted_chunks::is_kept(s, f.now)) return false;
+      std::size_t const gone = missing(s, false);
+      if (gone > 0 && !mappable(s)) return false;
+      std::size_t const calls = gone + conflicts(s, n, f);
+      if (best == nullptr || calls < least) best = &s, least = calls;
+      return least == 0;
+    };
+    (void)p_->stitches.find(n, consider, f.as != 0 ? most_foreseen : most_tries);
+    return best;
+  }
+
+  /// Chunks beneath a stitch's first n bytes that others want before the block is gone.
+  [[nodiscard]] std::size_t conflicts(stitch const& s, bytes n, foresight const& f) const noexcept {
+    std::size_t sum = 0;
+    each_used(s, n,
+              [&](std::size_t i, bytes) noexcept { sum += p_->wants.first(*s.chunks[i], f.now) < f.until ? 1 : 0; });
+    return sum;
+  }
+
+  /// Orders candidates: first what is free now, then what has to be waited for, as it is foreseen to be free. Of those
+  /// alike the chunks that nobody wants before the block is gone, those wanted soonest after it at the front; then the
+  /// others, those wanted last at the front.
+  void prefer(claim who, foresight const& f) noexcept {
+    p_->wants.learn(p_->stitches.all(), f.now);
+    auto const rank = [&](extent const& e) noexcept {
+      std::uint64_t const at = p_->wants.first(*e.of, f.now);
+      std::uint64_t from = 0;
+      if (!p_->space.usable(who.first, *e.of, e.begin(), e.size)) from = e.of->ready > f.now ? e.of->ready : 1;
+      return at >= f.until ? std::tuple(from, false, at) : std::tuple(from, true, ~at);
+    };
+    auto const before = [&](extent const& a, extent const& b) noexcept { return rank(a) < rank(b); };
+    std::ranges::stable_sort(whole_, before);
+    std::ranges::stable_sort(heads_, before);
+  }
+
+  template <std::predicate<chunk const&> Drops>
+  void drop_candidates(Drops const& drops) noexcept {
+    for (auto* const all : {&whole_, &heads_}) std::erase_if(*all, [&](extent const& e) { return drops(*e.of); });
+  }
+
+  /// Replaces those chunks of a movable stitch whose memory the user can't have, so that it can serve n bytes; whether
+  /// it can now. What is foreseen to be free may be in use still, and so may what the block itself has left: it waits
+  /// for that on the device. Precondition: it serves nobody or is vacated; if any chunk is missing, no device work uses
+  /// an idle one's addresses. Errors: the driver's, the stream policy's and `out_of_host_memory`; then what is mapped
+  /// is as good as any, or nothing is (`count` tells).
+  [[nodiscard]] result<bool> mend(claim who, stitch& s, bytes n, foresight const& f) noexcept {
+    who.waits = f.now != 0 || (s.vacated && !is_over(s));
+    result<bool> found = find_missing(who, s, n, f);
+    if (!found || !*found) return found;
+    if (!missing_.empty() && s.vacated && !is_over(s)) return false;
+    if (result<bool> ordered = wait_for(who, s, n); !ordered || !*ordered) return ordered;
+    if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
+    if (!base::prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
+    return true;
+  }
+  /// Who uses it first comes after all who may use the memory of the first n bytes, with what is missing replaced;
+  /// false where a stream can't wait now. Error: the stream policy's.
+  [[nodiscard]] result<bool> wait_for(claim who, stitch& s, bytes n) noexcept {
+    std::size_t next = 0;
+    bytes offset = 0;
+    for (std::size_t i = 0; i < s.count && offset < n; offset += s.chunks[i++]->size) {
+      bool const missing = next < missing_.size() && missing_[next] == i;
+      chunk& c = missing ? *replacing_[next++] : *s.chunks[i];
+      if (result<bool> done = wait_for(who, c, c.home, std::min(c.size, n - offset)); !done || !*done) return done;
+    }
+    return true;
+  }
+  [[nodiscard]] result<bool> wait_for(claim who, std::span<extent const> all) noexcept {
+    for (extent const& e : all) {
+      if (result<bool> done = wait_for(who, *e.of, e.begin(), e.size); !done || !*done) return done;
+    }
+    return true;
+  }
+  [[nodiscard]] result<bool> wait_for(claim who, chunk& c, address begin, bytes n) noexcept {
+    if (p_->space.usable(who.first, c, begin, n)) return true;
+    result<void> const done = p_->space.wait_for(who.first, c, begin, n);
+    if (done) return true;
+    return done.error().code == errc::not_supported ? result<bool>(false) : failure(done.error());
+  }
+
+  /// Which chunks those are, and for each another as large; whether there are as many. Where the addresses may be
+  /// mapped anew, also what it would have to wait for, as far as others are there by now that nobody wants meanwhile.
+  /// Error: `out_of_host_memory`.
+  [[nodiscard]] result<bool> find_missing(claim who, stitch& s, bytes n, foresight const& f) noexcept {
+    missing_.clear();
+    replacing_.clear();
+    bool const anew = f.now != 0 && who.waits && mappable(s);
+    try {
+      std::size_t late = 0;
+      each_used(s, n, [&](std::size_t i, bytes used) {
+        if (!obtainable(who, *s.chunks[i], used)) missing_.push_back(i);
+        else if (anew && is_late(who, {s.chunks[i], 0, used}, f)) ++late;
+      });
+      if (missing_.empty() && late == 0) return true;
+      if (!base::collect(who)) return failure(errc::out_of_host_memory, "stitch");
+      std::span const has(s.chunks.get(), s.count);
+      drop_candidates([&](chunk const& c) noexcept { return std::ranges::find(has, &c) != has.end(); });
+      if (f.now != 0) prefer(who, f);
+      if (!replace_missing(s, n)) return false;
+      if (late > 0) replace_late(who, s, n, f);
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "stitch");
+    }
+    return true;
+  }
+  /// Whether there are as many.
+  [[nodiscard]] bool replace_missing(stitch const& s, bytes n) {
+    bool whole = true;
+    each_used(s, n, [&](std::size_t i, bytes used) {
+      if (!whole || !std::ranges::binary_search(missing_, i)) return;
+      chunk* const other = like(*s.chunks[i], used, [](extent const&) noexcept { return true; });
+      whole = other != nullptr;
+      if (whole) replacing_.push_back(other);
+    });
+    return whole;
+  }
+  void replace_late(claim who, stitch const& s, bytes n, foresight const& f) {
+    auto const better = [&](extent const& e) noexcept {
+      return !is_late(who, e, f) && p_->wants.first(*e.of, f.now) >= f.until;
+    };
+    each_used(s, n, [&](std::size_t i, bytes used) {
+      auto const at = std::ranges::lower_bound(missing_, i);
+      bool const is_missing = at != missing_.end() && *at == i;
+      if (is_missing || !is_late(who, {s.chunks[i], 0, used}, f)) return;
+      chunk* const other = like(*s.chunks[i], used, better);
+      if (other == nullptr) return;
+      replacing_.insert(replacing_.begin() + (at - missing_.begin()), other);
+      missing_.insert(at, i);
+    });
+  }
+
+  /// A chunk as large that suits and whose first bytes are free, which is no candidate any more then; null where there
+  /// is none.
+  template <std::predicate<extent const&> Suits>
+  [[nodiscard]] chunk* like(chunk const& c, bytes used, Suits const& suits) noexcept {
+    auto const fits = [&](extent const& e) noexcept { return e.of->size == c.size && e.size >= used && suits(e); };
+    for (auto* const from : {&heads_, &whole_}) {
+      if (from == &heads_ && used == c.size) continue;
+      auto const found = std::ranges::find_if(*from, fits);
+      if (found == from->end()) continue;
+      chunk* const other = found->of;
+      from->erase(found);
+      return other;
+    }
+    return nullptr;
+  }
+
+  /// Whether free memory that is obtainable has to be waited for longer than is foreseen for what has left by now.
+  [[nodiscard]] bool is_late(claim who, extent const& e, foresight const& f) noexcept {
+    return e.of->ready > f.now && !p_->space.usable(who.first, *e.of, e.begin(), e.size);
+  }
+  /// Whether a chunk's first bytes can be had at once, or by waiting on the device where one may.
+  [[nodiscard]] bool obtainable(claim who, chunk& c, bytes used) noexcept {
+    return who.waits ? p_->space.is_free(c, c.home, used) : p_->space.usable(who.user, c, c.home, used);
+  }
+
+  /// Calls `f(number, bytes used of it)` for the chunks beneath a movable stitch's first n bytes.
+  template <std::invocable<std::size_t, bytes> F>
+  static void each_used(stitch const& s, bytes n, F&& f) {
+    bytes offset = 0;
+    for (std::size_t i = 0; i < s.count && offset < n; offset += s.chunks[i++]->size) {
+      f(i, std::min(s.chunks[i]->size, n - offset));
+    }
+  }
+
+  void let_go(block& b, stream_index on, tick stamp) noexcept {
+    b.view->vacated = true;
+    p_->wants.note(*b.view);
+    base::give_back_taken(b, on, stamp);
+  }
+
+  std::vector<std::size_t> missing_;
+  std::vector<chunk*> replacing_;
+  bytes shortfall_ = 0;  ///< of the last choice
+};
+
+}  // namespace gmlake
