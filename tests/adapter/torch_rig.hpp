@@ -191,6 +191,7 @@ class hooked_pool final : public torch_pool {
   result<void> grant(int peer) noexcept override { return inner_->grant(peer); }
   bytes free_chunks() const noexcept override { return inner_->free_chunks(); }
   memory_account account() const noexcept override { return inner_->account(); }
+  bytes movable_chunk() noexcept override { return inner_->movable_chunk(); }
   pool_stats stats() const noexcept override { return inner_->stats(); }
   bool placed() const noexcept override { return inner_->placed(); }
   pool_snapshot snapshot() const override { return inner_->snapshot(); }

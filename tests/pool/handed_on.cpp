@@ -308,6 +308,35 @@ TEST_CASE("of what was handed on that comes first which is foreseen to be free f
   CHECK(r.reserved() == 3 * n);
 }
 
+TEST_CASE("a block that comes again has what is there by now in the place of what leaves late") {
+  stream_rig r(chunks(2));
+  constexpr bytes n = chunk_bytes;
+  auto const born = [&](std::uint64_t now) {
+    return r.take(movable(n, b, {.as = 1, .now = now, .until = now + 2, .again = now + 10}));
+  };
+  address const before = born(1);
+  auto const had = memories(r, before, n);
+  r.give(before);
+  address const late = r.take(movable(n, a, {.as = 2, .now = 4, .until = 20, .again = foresight::never}));
+  REQUIRE(memories(r, late, n) == had);
+  std::uint64_t wanted = foresight::never;
+  bool over = true;
+  SUBCASE("") {}
+  SUBCASE("unless others want that before it is gone") { wanted = 12; }
+  SUBCASE("unless the device may still use its mapping") { over = false; }
+  if (over) r.time->finish_all();
+  address const kept = r.take(movable(n, b, {.as = 3, .now = 4, .until = 5, .again = wanted}));
+  auto const free = memories(r, kept, n);
+  r.give(kept);
+  auto const copied = hand_on(r, late);
+
+  CHECK(born(11) == before);
+  bool const replaced = over && wanted == foresight::never;
+  CHECK(memories(r, before, n) == (replaced ? free : had));
+  CHECK(r.time->ordered(copied, b) == !replaced);
+  r.sound();
+}
+
 TEST_CASE("a block that has no memory is not handed on") {
   stream_rig r;
   address const moved = r.take(movable(pair, a));

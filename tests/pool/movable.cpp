@@ -245,6 +245,37 @@ TEST_CASE("a block that is foreseen to follow another gets the mapping that was 
   r.sound();
 }
 
+TEST_CASE("a block finds the mapping that was kept for it among any number of others") {
+  constexpr std::uint64_t many = 1500;
+  plain_rig r;
+  std::vector<address> all;
+  auto const nth = [](std::uint64_t as, std::uint64_t now) {
+    request q = movable(chunk_bytes);
+    q.foreseen = {.as = as, .now = now, .until = now + 1, .again = now + many};
+    return q;
+  };
+  for (std::uint64_t i = 1; i <= many; ++i) {
+    all.push_back(r.take(nth(i, i)));
+    r.give(all.back());
+  }
+  auto const calls = r.device.calls.calls();
+  for (std::uint64_t i = many; i > 0; --i) {
+    address const again = r.take(nth(i, many + i));
+    REQUIRE(again == all[i - 1]);
+    r.give(again);
+  }
+  CHECK(r.device.calls.calls() == calls);
+  r.sound();
+}
+
+TEST_CASE("a pool tells in which chunks movable blocks come") {
+  plain_rig r;
+  CHECK(r.pool().movable_chunk() == chunk_bytes);
+  (void)r.take(movable(2 * chunk_bytes));
+  r.pool().set_limit(3 * chunk_bytes);
+  CHECK(r.pool().movable_chunk() == chunk_bytes);
+}
+
 TEST_CASE("only of movable blocks anything can be foreseen") {
   plain_rig r;
   address const plain = r.take(chunk_bytes), moved = r.take(movable(chunk_bytes));

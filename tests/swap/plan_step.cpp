@@ -85,6 +85,24 @@ TEST_CASE("a block that does not leave has memory for its life, and wants it aga
   CHECK(same(p.presence_of(weight, 0, 4), none, none));
 }
 
+TEST_CASE("movable blocks count for whole chunks, smaller ones for what they are") {
+  block_counting const counted{.smallest = 100, .chunk = 64};
+  CHECK(counted(99) == 99);
+  CHECK(counted(100) == 128);
+  CHECK(counted(128) == 128);
+  CHECK(counted(129) == 192);
+
+  step_program p = logged(ten());
+  p.counted = counted;
+  p.program.variables[activation].size = counted(120);
+  p.program.variables[temporary].size = counted(90);
+  step_plan const plan(p, {leg{}}, {});
+  CHECK(plan.knows(0, 120));
+  CHECK_FALSE(plan.knows(0, 129));
+  CHECK(plan.knows(1, 90));
+  CHECK_FALSE(plan.knows(1, 91));
+}
+
 TEST_CASE("what has left is gone for the first operation that begins when its copy is whole") {
   program const p = ten();
   setting const at(p, slow);

@@ -61,6 +61,7 @@ class torch_movable {
     a.reserved = std::max(a.reserved, limit_->held());
     return a;
   }
+  [[nodiscard]] bytes movable_chunk() noexcept { return pool_->movable_chunk(); }
   void set_limit(bytes n) noexcept { limit_->set(n); }
   void set_planning(bool on) noexcept { pool_->set_planning(on); }
 
