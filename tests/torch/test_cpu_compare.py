@@ -203,8 +203,8 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path):
     ticking = f"import time\nwhile True: open({str(alive)!r}, 'w').write(str(time.time())); time.sleep(0.02)"
     program = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {ticking!r}])\ntime.sleep(600)"
     began = time.monotonic()
-    done = run(python(tmp_path, program), "native", timeout_s=1.0)
-    assert not done.ok and done.status is None and "longer than 1 s" in done.err
+    done = run(python(tmp_path, program), "native", timeout_s=6.0)
+    assert not done.ok and done.status is None and "longer than 6 s" in done.err
     assert time.monotonic() - began < 30
     before = alive.read_text()
     time.sleep(0.2)
