@@ -337,6 +337,19 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
   r.sound();
 }
 
+TEST_CASE("a mapping kept for a block is not changed while the device may use it, though nobody says what time it is") {
+  stream_rig r(chunks(2));
+  constexpr bytes n = chunk_bytes;
+  address const before = r.take(movable(n, a, {.as = 1}));
+  auto const had = memories(r, before, n);
+  address const other = r.take(movable(n, b));
+  r.give(before);
+  r.give(other);
+  CHECK(r.take(movable(n, b, {.as = 1})) != before);
+  CHECK(memories(r, before, n) == had);
+  r.sound();
+}
+
 TEST_CASE("a block that has no memory is not handed on") {
   stream_rig r;
   address const moved = r.take(movable(pair, a));

@@ -251,15 +251,15 @@ class movable_stitcher : private stitch_maker<Config> {
   }
 
   /// Replaces those chunks of a movable stitch whose memory the user can't have, so that it can serve n bytes; whether
-  /// it can now. What is foreseen to be free may be in use still, and so may what the block itself has left: it waits
-  /// for that on the device. Precondition: it serves nobody or is vacated; if any chunk is missing, no device work uses
-  /// an idle one's addresses. Errors: the driver's, the stream policy's and `out_of_host_memory`; then what is mapped
-  /// is as good as any, or nothing is (`count` tells).
+  /// it can now: not where chunks are missing while device work may use its addresses. What is foreseen to be free may
+  /// be in use still, and so may what the block itself has left: it waits for that on the device. Precondition: it
+  /// serves nobody or is vacated. Errors: the driver's, the stream policy's and `out_of_host_memory`; then what is
+  /// mapped is as good as any, or nothing is (`count` tells).
   [[nodiscard]] result<bool> mend(claim who, stitch& s, bytes n, foresight const& f) noexcept {
     who.waits = f.now != 0 || (s.vacated && !is_over(s));
     result<bool> found = find_missing(who, s, n, f);
     if (!found || !*found) return found;
-    if (!missing_.empty() && s.vacated && !is_over(s)) return false;
+    if (!missing_.empty() && !mappable(s)) return false;
     if (result<bool> ordered = wait_for(who, s, n); !ordered || !*ordered) return ordered;
     if (result<void> done = p_->stitches.replace(s, missing_, replacing_); !done) return failure(done.error());
     if (!base::prepare(s, n)) return failure(errc::out_of_host_memory, "stitch");
