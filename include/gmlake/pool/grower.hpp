@@ -44,7 +44,7 @@ class grower {
     return make(user, a, {.end_of = *fresh}, size, n);
   }
 
-  /// The size of chunks for movable blocks, under the present limit.
+  /// The size of chunks for movable blocks under the present limit, in bytes.
   [[nodiscard]] bytes movable_chunk() noexcept {
     return in_granules(p_->growth.chunk_size(
         {.reserved = p_->space.home().reserved(), .headroom = headroom(), .granule = p_->granule, .movable = true}));

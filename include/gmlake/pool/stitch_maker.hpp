@@ -129,7 +129,7 @@ class stitch_maker {
     return p_->space.home().reserve_blocks(blocks);
   }
 
-  /// The same where it has been woken, or is new.
+  /// A block of n bytes on a stitch that was woken, or is new. Precondition: nodes prepared.
   [[nodiscard]] block& serve(stream_index user, stitch& s, bytes n) noexcept {
     block& b = p_->space.home().acquire_block();
     b.begin = s.begin + s.base;

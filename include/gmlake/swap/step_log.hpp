@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "gmlake/core/alignment.hpp"
 #include "gmlake/swap/page.hpp"
 #include "gmlake/swap/program.hpp"
 

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "gmlake/core/alignment.hpp"
 #include "gmlake/swap/own_mappings.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/schedule.hpp"
