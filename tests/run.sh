@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything in the release preset and runs every test; installs what that takes. Arguments go to CMake.
+# Builds the tests, the examples and the tools in the release preset and runs every test; installs what that takes.
+# Arguments go to CMake.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source cmake/setup.sh
@@ -8,7 +9,7 @@ install_missing "${for_tools[@]}" "${for_tests[@]}"
 choose_compiler
 find_cuda_headers
 find_python
-cmake --preset release "${cuda_option[@]}" "${python_option[@]}" "$@"
+cmake --preset release -DGMLAKE_BUILD_BENCH=OFF "${cuda_option[@]}" "${python_option[@]}" "$@"
 cmake --build --preset release
 
 results=build/release/tests.xml

@@ -16,20 +16,9 @@
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/plan/packer.hpp"
 #include "gmlake/plan/validate.hpp"
+#include "tests/plan/naive.hpp"
 
 namespace gmlake::test {
-
-/// Said as the problem says it, instant by instant, and not as packers compare lifetimes.
-inline bool conflict(plan::problem const& p, plan::buffer const& a, plan::buffer const& b) {
-  using wide = __int128;
-  wide const gap = a.stream == b.stream ? 0 : p.stream_gap;
-  auto const near = [&](wide shift) {
-    return wide{a.lower} < wide{b.upper} + shift + gap && wide{b.lower} + shift < wide{a.upper} + gap;
-  };
-  if (p.period == 0) return near(0);
-  if (gap >= p.period) return true;
-  return near(0) || near(p.period) || near(-wide{p.period}) || near(2 * wide{p.period}) || near(-2 * wide{p.period});
-}
 
 /// The first wrong thing about a solution; empty where it is valid. O(n²).
 inline std::string wrong_with(plan::problem const& p, plan::solution const& s) {

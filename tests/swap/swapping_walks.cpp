@@ -151,11 +151,16 @@ TEST_CASE("threads move blocks of one pool at once, while calls fail and a worke
       for (unsigned id = 0; id < 4; ++id) {
         walks.emplace_back(rig, swap_walk_options{.seed = seed * 4 + id, .on = stream{id}, .groups_from = id * 3});
       }
+      // How much is moved hangs on how often the worker gets to run.
+      auto const moved_enough = [&rig, sides] {
+        swap::swap_stats const s = rig.pool->swaps();
+        return s.departures > 100 && s.arrivals > 50 && (sides == 0 || s.failures > 20);
+      };
       std::vector<std::thread> threads;
       threads.reserve(walks.size());
       for (auto& walk : walks) {
-        threads.emplace_back([&walk, &worker] {
-          for (int i = 0; i < 2500; ++i) {
+        threads.emplace_back([&] {
+          for (int i = 0; i < 2500 || (i < 100'000 && !moved_enough()); ++i) {
             walk.step();
             if (i % 8 == 0) worker.wake();
           }
