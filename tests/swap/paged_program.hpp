@@ -1,7 +1,8 @@
 #pragma once
 /// Runs a program's steps on a pager, as a framework would: allocates, announces accesses, ends operations, frees. The
-/// operations' work is done at once, by the host: what is read is compared with what was written, in every page. Where
-/// calls may fail (`may_fail`), what could not be had is left out.
+/// operations' work is done at once, by the host: what is read is compared with what was written, in every page. What
+/// the program says can be made again is, by writing the same. Where calls may fail (`may_fail`), what could not be had
+/// is left out.
 
 #include <algorithm>
 #include <cstring>
@@ -92,6 +93,11 @@ class paged_program {
   }
 
   std::function<void()> after_each = [] {};
+  /// What making a variable again reads; it must be there then.
+  std::function<std::vector<std::uint32_t>(std::uint32_t)> inputs_of = [](std::uint32_t) {
+    return std::vector<std::uint32_t>{};
+  };
+  std::function<bool()> recompute_fails;  ///< whether making one again does; null: never
   [[nodiscard]] swap::program& program() noexcept { return program_; }
   [[nodiscard]] address at(std::uint32_t v) const { return held_[v].at; }
 
@@ -127,6 +133,25 @@ class paged_program {
     held_[v] = {must(std::move(at)), ++values_};
     if (!memory_->access(held_[v].at, on_, false, true, job_)) CHECK(may_fail);
     stamp(held_[v].at, program_.variables[v].size, held_[v].value);
+    tell_how(v);
+  }
+  /// How the block's present contents are made again.
+  void tell_how(std::uint32_t v) {
+    swap::variable const& of = program_.variables[v];
+    if (of.recompute == swap::time::zero()) return;
+    result<void> told = memory_->set_recompute(
+        held_[v].at,
+        [this, v, value = held_[v].value](address at, bytes n, stream) -> result<void> {
+          if (recompute_fails && recompute_fails()) return failure(errc::driver_failure, "recompute: injected");
+          for (std::uint32_t const input : inputs_of(v)) {
+            if (result<void> done = memory_->access(held_[input].at, on_, true, false, job_); !done) return done;
+          }
+          if (result<void> done = memory_->access(at, on_, false, true, job_); !done) return done;
+          stamp(at, n, value);
+          return {};
+        },
+        of.recompute);
+    if (!told) CHECK(may_fail);
   }
   void free(std::uint32_t v) {
     result<void> done = memory_->deallocate(held_[v].at);
@@ -145,6 +170,7 @@ class paged_program {
     if (!a.writes) return;
     h.value = ++values_;
     stamp(h.at, program_.variables[v].size, h.value);
+    tell_how(v);
   }
 
   Pager* memory_;

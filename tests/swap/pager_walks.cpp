@@ -31,6 +31,7 @@ namespace {
   for (swap::variable& v : p.variables) {
     v.size = 16_KiB + below(largest);
     v.has_copy = false;
+    if (below(2) == 0) v.recompute = swap::time(static_cast<std::int64_t>(1 + below(200'000)));
   }
   return p;
 }
@@ -91,6 +92,7 @@ void walk(std::uint64_t seed, bool faults, bool background, swap::pager_stats& s
         REQUIRE(r.device.device().created_bytes() <= limit);
         if (all.front()->may_fail && r.below(20) == 0) r.fail_calls();
       };
+      if (faults) all.back()->recompute_fails = [&r] { return r.below(10) == 0; };
     }
     if (faults) r.upset();
     for (int k = 0; k < 24; ++k) {
@@ -107,6 +109,7 @@ void walk(std::uint64_t seed, bool faults, bool background, swap::pager_stats& s
     r.calm();
     limit = 128_MiB;
     CHECK(memory.set_limit(limit));
+    for (auto& one : all) one->recompute_fails = nullptr;
     CHECK(memory.stop().stayed == 0);
     for (auto& one : all) one->may_fail = false;
     for (auto& one : all) one->step();  // unannounced or not
@@ -115,6 +118,7 @@ void walk(std::uint64_t seed, bool faults, bool background, swap::pager_stats& s
     sum.evictions += memory.stats().evictions;
     sum.steps_by_schedule += memory.stats().steps_by_schedule;
     sum.departures += memory.stats().departures;
+    sum.recomputed += memory.stats().recomputed;
   }
   must(r.pool->settle());
   swap::swap_stats const s = r.pool->swaps();
@@ -140,8 +144,9 @@ TEST_CASE("random programs keep to random limits with every byte right, and when
   CHECK(sum.evictions > 100);
   CHECK(sum.steps_by_schedule > 100);
   CHECK(sum.departures > 10);
+  CHECK(sum.recomputed > 10);
   MESSAGE("planned out ", sum.planned_out, ", in ", sum.planned_in, ", evictions ", sum.evictions, ", by schedule ",
-          sum.steps_by_schedule, ", departures ", sum.departures);
+          sum.steps_by_schedule, ", departures ", sum.departures, ", recomputed ", sum.recomputed);
 }
 
 namespace {

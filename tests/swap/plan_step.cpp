@@ -188,7 +188,8 @@ TEST_CASE("a step's legs say when what leaves is gone and its way back begins, i
   found.outcome = unhindered();
   found.outcome.ways_out = {time(2000), time(7000)};
   found.outcome.ways_back = {time(5500), time(500)};
-  std::vector<leg> const legs = detail::legs_of(joint, at, found, 0, 10);
+  step_schedule const chosen{.of = joint, .discarded = {}, .found = found, .meets_target = true};
+  std::vector<leg> const legs = detail::legs_of(chosen, at, 0, 10);
   REQUIRE(legs.size() == 1);
   auto const& outs = legs.front().outs;
   REQUIRE(outs.size() == 2);

@@ -105,9 +105,12 @@ class swap_walk {
     held* const b = some();
     if (b == nullptr) return;
     if (below(16) == 0) (void)rig_->pool->unmap_absent().has_value();
-    if (rig_->pool->swap_out(b->at, options_.on, below(2) == 0 ? vacating::leave : vacating::unmap)) {
+    vacating const way = below(2) == 0 ? vacating::leave : vacating::unmap;
+    bool const discards = below(12) == 0;
+    if (discards ? rig_->pool->discard(b->at, options_.on, way) : rig_->pool->swap_out(b->at, options_.on, way)) {
       CHECK(b->pins == 0);
       b->usable = false;
+      b->known = b->known && !discards;
       if (below(2) == 0) foresee(*b);
     }
   }

@@ -151,6 +151,26 @@ TEST_CASE("a pinned block stays, and what was absent is pinned where it arrives"
   must(r.pool->swap_out(b, work));
 }
 
+TEST_CASE("what is discarded leaves without a copy, and comes back as memory") {
+  swap_rig r({.host = 64_KiB});  // no room for one
+  address const b = r.take(2 * mib);
+  must(r.pool->discard(b, work));
+  must(r.pool->settle());
+  CHECK(r.state(b) == residency::absent);
+  CHECK(r.pool->swaps().on_host == 0);
+  CHECK(r.on_device->account().live == 0);
+  must(r.pool->swap_in(b, work));
+  must(r.pool->settle());
+  CHECK(r.state(b) == residency::mapped);
+  CHECK(r.pool->swaps().copied_out == 0);
+  CHECK(r.pool->swaps().copied_in == 0);
+  r.fill(b, 2 * mib, 7);
+  CHECK(r.holds(b, 2 * mib, 7));
+  must(r.pool->pin(b, work));
+  CHECK(r.pool->discard(b, work).error().code == errc::invalid_argument);
+  CHECK(r.pool->discard(address{77}, work).error().code == errc::unknown_pointer);
+}
+
 TEST_CASE("read-only blocks are copied once, however often they leave") {
   swap_rig r;
   address const b = r.take(2 * mib);

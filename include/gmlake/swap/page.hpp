@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <thread>
 
 #include "gmlake/core/intrusive.hpp"
 #include "gmlake/core/types.hpp"
+#include "gmlake/swap/recomputation.hpp"
 
 namespace gmlake::swap {
 
@@ -41,6 +44,11 @@ struct page {
   bool named = false;
   bool fixed = false;    ///< not swappable: it is too small, or the plan in force when it was made needs it to stay
   bool refused = false;  ///< it could not leave when it should have, in this step
+  /// How its contents are made again, where they can be.
+  std::unique_ptr<recomputation> recompute;
+  bool discarded = false;         ///< its contents are to be made again before its next use
+  std::thread::id recomputed_by;  ///< which does so now
+  bool recomputes = false;        ///< allocated for making others again: not of the step
 
   // In its job's log.
   std::uint64_t step = 0;           ///< in which it was born

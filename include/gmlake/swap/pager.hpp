@@ -20,6 +20,8 @@
 /// least
 ///   stall; the next step like it follows the plan. Where it does something else, the rest of it goes on demand, or by
 ///   another plan that has foreseen it. Nothing is ever wrong, only slower.
+/// - **By recomputation**, in schedules: where the channel does not suffice, blocks whose contents can be made again
+///   (`set_recompute`) leave without being copied. The access that wants one calls back before it returns.
 ///
 /// Thread-safe; its lock is taken before the swapping pool's. It outlives no pool that it works for, and nobody else
 /// moves that pool's blocks. Several jobs may use it, each a sequence of steps of its own: they share the limit.
@@ -36,6 +38,7 @@
 #include "gmlake/swap/farthest_use.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/remaker.hpp"
 #include "gmlake/swap/resident_set.hpp"
 #include "gmlake/swap/step_follower.hpp"
 #include "gmlake/swap/step_planner.hpp"
@@ -47,7 +50,11 @@ class pager {
  public:
   /// Throws `std::bad_alloc`.
   explicit pager(P& pool, pager_options const& options = {})
-      : options_(options), pages_(pool, options_, seen_), planner_(jobs_, options_, seen_), follower_(pages_, seen_) {
+      : options_(options),
+        pages_(pool, options_, seen_),
+        planner_(jobs_, options_, seen_),
+        follower_(pages_, seen_),
+        remaker_(pages_, jobs_, seen_) {
     jobs_.push_back(std::make_unique<pager_job>(0, 0, options_));
     if (options_.limit != no_limit) (void)set_limit(options_.limit);
   }
@@ -62,9 +69,10 @@ class pager {
     std::scoped_lock const lock(mutex_);
     pager_job& j = at(job);
     running* const r = j.mine();
-    if (r == nullptr || !room_to_hold(*r)) return failure(errc::out_of_host_memory, "pager");
+    if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
     bytes const evicted = seen_.evicted;
-    foresight const foreseen = stopped_ ? foresight{} : follower_.of_birth(j, n);
+    bool const of_step = r->recomputing == nullptr;
+    foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);
     auto const made = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
     j.evicted += seen_.evicted - evicted;
     if (!made) return failure(made.error());
@@ -72,10 +80,11 @@ class pager {
       p->job = j.index;
       p->priority = j.priority;
       p->named = stopped_;
+      p->recomputes = !of_step;
       pages_.hold(*p);
-      if (stopped_) pages_.let_go(*p);  // operations are not told of
+      if (stopped_ && of_step) pages_.let_go(*p);  // operations are not told of
       else r->holds.push_back({p});
-      j.log.born(*p);
+      if (of_step) j.log.born(*p);
     }
     return made->at;
   }
@@ -94,29 +103,41 @@ class pager {
   /// from now to its end; what is queued on `on` finds the contents. No effect on other addresses. Errors: the pool's;
   /// `out_of_memory` where what running operations use leaves no room: then the block is where it was.
   [[nodiscard]] result<void> access(address at, stream on, bool reads, bool writes, job_id job = {}) noexcept {
-    std::scoped_lock const lock(mutex_);
-    page* const p = pages_.find(at);
+    std::unique_lock lock(mutex_);
+    page* const p = remaker_.find(lock, at);
     if (p == nullptr) return {};
     pager_job& j = this->at(job);
     running* const r = j.mine();
-    if (r == nullptr || !room_to_hold(*r)) return failure(errc::out_of_host_memory, "pager");
+    if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
+    if (remaker_.is_own(*p)) {
+      return p == r->recomputing ? result<void>{} : failure(errc::invalid_argument, "access: it is being made again");
+    }
     p->named = true;
     pages_.hold(*p);
-    result<void> done = prepare(j, *p, on, writes);
-    if (!done) {
+    if (result<void> done = prepare(j, *p, on, writes); !done) {
       pages_.let_go(*p);
       return done;
     }
-    r->holds.push_back({p, reads, writes});
+    time const recompute = p->recompute != nullptr ? p->recompute->takes : time::zero();
+    if (r->recomputing != nullptr) r->holds.push_back({p});  // in a step without recomputation it isn't there
+    else r->holds.push_back({p, reads, writes, recompute});
+    if (p->discarded) {
+      if (result<void> done = remaker_.make(lock, j, *p, on); !done) {
+        stop_holding(j, *p);
+        return done;
+      }
+    }
+    if (writes) p->recompute.reset();
     return {};
   }
 
   /// This thread's operation has been launched, whatever it has used and allocated. Its number, in the order in which
-  /// the job's operations end.
+  /// the job's operations end. No effect within a recomputation, which is the operation's that wants it.
   std::uint64_t end_operation(job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
     pager_job& j = at(job);
     if (running* const r = j.mine()) {
+      if (r->recomputing != nullptr) return j.next_number;
       for (held_page const& h : r->holds) finish_use(j, h);
       r->holds.clear();
     }
@@ -127,7 +148,8 @@ class pager {
     return j.next_number++;
   }
 
-  /// How long an operation of this step or the last ran, what it waited for aside. From any thread.
+  /// How long an operation of this step or the last ran, what it waited for and what was made again for it aside. From
+  /// any thread.
   void took(std::uint64_t number, std::uint64_t nanoseconds, job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
     pager_job& j = at(job);
@@ -166,14 +188,32 @@ class pager {
     return {};
   }
 
+  /// The block's contents can be made again as they are now, by `how`, so that a schedule may discard them; within the
+  /// access that wants them, or `pin`, `swap_in` or `stop`. `takes`: of the device, beside the operation. Ended by an
+  /// access that writes, and by an empty `how`. No effect on blocks that never leave. Errors: `invalid_argument` (it
+  /// takes no time; it is empty, and the contents are discarded); `out_of_host_memory`.
+  [[nodiscard]] result<void> set_recompute(address at, recompute_callback how, time takes) noexcept {
+    std::unique_lock lock(mutex_);
+    page* const p = remaker_.find(lock, at);
+    if (p == nullptr || p->fixed) return {};
+    if (how ? takes <= time::zero() : p->discarded) return failure(errc::invalid_argument, "set_recompute");
+    try {
+      p->recompute = how ? std::make_unique<recomputation>(std::move(how), takes) : nullptr;
+    } catch (std::bad_alloc const&) {
+      return failure(errc::out_of_host_memory, "set_recompute");
+    }
+    return {};
+  }
+
   /// Brings a block in and keeps it there, at the memory that it has then, until it is unpinned as often. Errors as for
   /// `access`, and the pool's.
   [[nodiscard]] result<void> pin(address at, stream on) noexcept {
-    std::scoped_lock const lock(mutex_);
-    page* const p = pages_.find(at);
+    std::unique_lock lock(mutex_);
+    page* const p = remaker_.find(lock, at);
     if (p == nullptr) return failure(errc::unknown_pointer, "pin");
     pages_.hold(*p);
     result<void> done = pages_.bring(*p, on);
+    if (done && p->discarded) done = remaker_.make_apart(lock, *p, on);
     if (done && !p->fixed) done = pages_.pool().pin(at, on);
     if (done) ++p->pins;
     pages_.let_go(*p);
@@ -236,8 +276,10 @@ class pager {
     return by_hand(p, pages_.pool().swap_out(at, last));
   }
   [[nodiscard]] result<void> swap_in(address at, stream on) noexcept {
-    std::scoped_lock const lock(mutex_);
-    return by_hand(pages_.find(at), pages_.pool().swap_in(at, on));
+    std::unique_lock lock(mutex_);
+    page* const p = remaker_.find(lock, at);
+    result<void> done = by_hand(p, pages_.pool().swap_in(at, on));
+    return done && p != nullptr && p->discarded ? remaker_.make_apart(lock, *p, on) : done;
   }
   [[nodiscard]] result<void> prefetch(address at) noexcept {
     std::scoped_lock const lock(mutex_);
@@ -248,7 +290,7 @@ class pager {
   /// leaves until `go_on`. Where the limit leaves no room for all, `stayed` tells how much is away still; those come
   /// when they are accessed, or at another `stop` after some have been freed or the limit raised.
   [[nodiscard]] pause_outcome stop() noexcept {
-    std::scoped_lock const lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopped_ = true;
     pages_.set_paging(false);
     for (auto& j : jobs_) follower_.step_begun(*j, nullptr);
@@ -261,7 +303,8 @@ class pager {
     });
     if (result<void> done = pages_.pool().settle(); !done && out.why.call[0] == '\0') out.why = done.error();
     pages_.look_at_all();
-    pages_.each([&](page& p) { (p.where == page::place::here ? out.moved : out.stayed) += p.size; });
+    if (result<void> done = remaker_.make_all(lock); !done && out.why.call[0] == '\0') out.why = done.error();
+    pages_.each([&](page& p) { (p.where == page::place::here && !p.discarded ? out.moved : out.stayed) += p.size; });
     return out;
   }
   /// Ends that.
@@ -344,15 +387,6 @@ class pager {
   }
   [[nodiscard]] pager_job& at(job_id job) noexcept { return *jobs_[static_cast<std::uint32_t>(job)]; }
 
-  [[nodiscard]] static bool room_to_hold(running& r) noexcept {
-    try {
-      if (r.holds.size() == r.holds.capacity()) r.holds.reserve(2 * r.holds.size() + 16);
-    } catch (std::bad_alloc const&) {
-      return false;
-    }
-    return true;
-  }
-
   /// A held page is made ready for an operation on `on`.
   [[nodiscard]] result<void> prepare(pager_job& j, page& p, stream on, bool writes) noexcept {
     if (on != p.home && on != p.recorded) {
@@ -372,7 +406,7 @@ class pager {
   void finish_use(pager_job& j, held_page const& h) noexcept {
     page& p = *h.of;
     bool const own = p.job == j.index;
-    if (own && (h.reads || h.writes)) j.log.accessed(p, h.reads, h.writes);
+    if (own && (h.reads || h.writes) && !p.recomputes) j.log.accessed(p, h.reads, h.writes, h.recompute);
     follower_.note_use(j, p, own);
     pages_.let_go(p);
   }
@@ -382,15 +416,18 @@ class pager {
   }
 
   [[nodiscard]] result<void> deallocate_after(address where, stream const* after) noexcept {
-    std::scoped_lock const lock(mutex_);
+    std::unique_lock lock(mutex_);
+    page* const p = remaker_.find(lock, where);
+    if (p != nullptr && remaker_.is_own(*p)) {
+      return failure(errc::invalid_argument, "deallocate: it is being made again");
+    }
     P& pool = pages_.pool();
     if (result<void> done = after != nullptr ? pool.deallocate(where, *after) : pool.deallocate(where); !done) {
       return done;
     }
-    page* const p = pages_.find(where);
     if (p == nullptr) return {};
     if (p->users > 0) release_holds(*p);
-    jobs_[p->job]->log.freed(*p);
+    if (!p->recomputes) jobs_[p->job]->log.freed(*p);
     pages_.forget(*p);
     return {};
   }
@@ -399,11 +436,20 @@ class pager {
     for (auto& j : jobs_) {
       for (running& r : j->threads) {
         std::erase_if(r.holds, [&](held_page const& h) {
-          if (h.of == &p && p.job == j->index && (h.reads || h.writes)) j->log.accessed(p, h.reads, h.writes);
+          bool const noted = p.job == j->index && (h.reads || h.writes) && !p.recomputes;
+          if (h.of == &p && noted) j->log.accessed(p, h.reads, h.writes, h.recompute);
           return h.of == &p;
         });
       }
     }
+  }
+
+  /// This thread's operation does not use the block after all.
+  void stop_holding(pager_job& j, page& p) noexcept {
+    auto& holds = j.mine()->holds;
+    auto const last = std::ranges::find(holds.rbegin(), holds.rend(), &p, &held_page::of);
+    holds.erase(std::next(last).base());
+    pages_.let_go(p);
   }
 
   using pages_type = resident_set<P, Victims>;
@@ -415,6 +461,7 @@ class pager {
   step_planner::jobs jobs_;
   step_planner planner_;
   step_follower<pages_type> follower_;
+  remaker<pages_type> remaker_;
   std::uint64_t lives_ = 0;  ///< jobs added
   bool stopped_ = false;
 };

@@ -20,12 +20,24 @@ enum class job_id : std::uint32_t {};
 struct held_page {
   page* of = nullptr;
   bool reads = false, writes = false;
+  time recompute{};  ///< what making its contents again would have taken instead of bringing them; none: it can't
 };
 
 /// A thread's running operation. One that holds nothing may go to another thread.
 struct running {
   std::thread::id thread;
   std::vector<held_page> holds;
+  page* recomputing = nullptr;  ///< what its callback is making again
+
+  /// Whether one more can be held.
+  [[nodiscard]] bool room_to_hold() noexcept {
+    try {
+      if (holds.size() == holds.capacity()) holds.reserve(2 * holds.size() + 16);
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    return true;
+  }
 };
 
 struct pager_job {

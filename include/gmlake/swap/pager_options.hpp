@@ -45,6 +45,8 @@ struct pager_stats {
   bytes evicted = 0;
   std::uint64_t misses = 0;      ///< accesses that found a block absent, and nothing had foreseen it
   std::uint64_t late = 0;        ///< accesses that found a block absent whose planned way back had not begun
+  std::uint64_t discarded = 0;   ///< blocks that left without being copied, to be made again
+  std::uint64_t recomputed = 0;  ///< and were
   std::uint64_t refused = 0;     ///< blocks that were to leave and stayed: the host had no memory, the driver failed
   std::uint64_t host_waits = 0;  ///< waits for memory to become free
   std::uint64_t host_wait_ns = 0;
@@ -64,6 +66,7 @@ struct forecast {
   bytes target = 0;       ///< what the schedule was made for
   bytes out = 0, in = 0;  ///< bytes a step
   std::uint32_t moves = 0;
+  std::uint32_t recomputed = 0;  ///< blocks
 };
 
 }  // namespace gmlake::swap

@@ -1,6 +1,6 @@
 #pragma once
-/// Makes plans for steps that have been logged: at the limit the least stall, or where none is found that meets it, at
-/// the least limit that any meets; the rest is left to demand. Several jobs are planned side by side.
+/// Makes plans for steps that have been logged. What their schedules can't do is left to demand. Several jobs are
+/// planned side by side.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,27 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "gmlake/swap/least_stall.hpp"
-#include "gmlake/swap/lowest_peak.hpp"
+#include "gmlake/swap/schedule_step.hpp"
 #include "gmlake/swap/side_by_side.hpp"
 #include "gmlake/swap/step_plan.hpp"
 
 namespace gmlake::swap {
-
-/// A schedule for `at`, and whether it meets `target`. Takes about a second. Throws `std::bad_alloc`.
-[[nodiscard]] inline std::pair<solution, bool> schedule_for(setting const& at, bytes target) {
-  if (at.size() == 0 || at.peak() <= target) return {{{}, simulate(at.program(), {}, at.channel())}, true};
-  constexpr double above[] = {1.02, 1.1, 1.25};  // the least limit: where transfers take time it can't be met itself
-  std::optional<solution> best = least_stall(at, target).find();
-  bool const meets = best.has_value();
-  for (double const f : above) {
-    if (best) break;
-    bytes const limit = std::max(target, static_cast<bytes>(static_cast<double>(least_limit(at)) * f));
-    if (limit < at.peak()) best = least_stall(at, limit).find();
-  }
-  if (!best) best = lowest_peak(at).find();
-  return {std::move(*best), meets};
-}
 
 struct planned_steps {
   std::vector<std::shared_ptr<step_plan const>> plans;  ///< by job
@@ -85,30 +69,43 @@ class own_operations {
 }
 
 /// What of a joint schedule is one job's.
-[[nodiscard]] inline std::vector<leg> legs_of(joint_program const& of, setting const& at, solution const& found,
-                                              std::uint32_t job, std::uint32_t operations) {
+[[nodiscard]] inline std::vector<leg> legs_of(step_schedule const& made, setting const& at, std::uint32_t job,
+                                              std::uint32_t operations) {
+  joint_program const& of = made.of;
+  solution const& found = made.found;
   schedule const& s = found.schedule;
   own_operations const own(of, job, operations);
   std::vector<leg> legs(of.steps[job]);
   std::int64_t const n = operations;
   auto const leg_at = [&](std::int64_t i) -> leg& { return legs[static_cast<std::size_t>(i / n) % legs.size()]; };
   std::vector<std::uint32_t> from(s.moves.size());
-  auto const is_own = [&](move const& m) { return of.origins[m.away.variable].job == job; };
-  for (std::size_t i = 0; i < s.moves.size(); ++i) {
-    move const& m = s.moves[i];
-    if (!is_own(m)) continue;
-    from[i] = back_at(at, m, found.outcome.ways_back[i], found.outcome);
-    std::int64_t const after = own.at(m.away.after);
+  auto const is_own = [&](absence const& a) { return of.origins[a.variable].job == job; };
+  auto const out_of = [&](absence const& a, std::uint32_t back, std::uint32_t gone) {
+    std::int64_t const after = own.at(a.after);
     auto const counted_on = [&](std::uint32_t operation) {
       return static_cast<std::uint32_t>(std::max(own.at(operation) - after, std::int64_t{1}) + after % n);
     };
-    leg_at(after).outs.push_back({of.origins[m.away.variable].variable, static_cast<std::uint32_t>(after % n),
-                                  counted_on(m.away.before), counted_on(from[i]),
-                                  counted_on(gone_at(at, m, found.outcome.ways_out[i], found.outcome))});
+    return planned_out{of.origins[a.variable].variable, static_cast<std::uint32_t>(after % n), counted_on(a.before),
+                       counted_on(back), counted_on(gone)};
+  };
+  for (std::size_t i = 0; i < s.moves.size(); ++i) {
+    move const& m = s.moves[i];
+    if (!is_own(m.away)) continue;
+    from[i] = back_at(at, m, found.outcome.ways_back[i], found.outcome);
+    leg_at(own.at(m.away.after))
+        .outs.push_back(out_of(m.away, from[i], gone_at(at, m, found.outcome.ways_out[i], found.outcome)));
+  }
+  for (absence const& a : made.discarded) {
+    if (!is_own(a)) continue;
+    planned_out out = out_of(a, a.before, a.after + 1);
+    out.discards = true;
+    auto& outs = leg_at(own.at(a.after)).outs;
+    // It waits for no copy before it.
+    outs.insert(std::ranges::find_if(outs, [&](planned_out const& o) { return o.after > out.after; }), out);
   }
   for (std::uint32_t const r : s.returns) {
     move const& m = s.moves[r];
-    if (!is_own(m)) continue;
+    if (!is_own(m.away)) continue;
     std::int64_t const before = own.at(m.away.before);
     std::int64_t const begins = std::max(own.at(from[r]), own.at(m.away.after) + 1);
     leg_at(before).returns.push_back({of.origins[m.away.variable].variable, begins - before / n * n});
@@ -125,13 +122,15 @@ class own_operations {
   std::vector<program> programs;
   programs.reserve(jobs.size());
   for (step_program const& p : jobs) programs.push_back(p.program);
-  joint_program const joint = side_by_side(programs, most_steps).join();
-  setting const at(joint.program, c, jobs.empty() ? 0 : jobs.front().counted.smallest);
-  auto const [best, meets] = schedule_for(at, target);
-  planned_steps made{.plans = {}, .meets_target = meets};
+  bytes const smallest = jobs.empty() ? 0 : jobs.front().counted.smallest;
+  step_schedule const chosen = schedule_step(side_by_side(programs, most_steps).join(), c, smallest, target);
+  joint_program const& joint = chosen.of;
+  solution const& best = chosen.found;
+  setting const at(joint.program, c, smallest);
+  planned_steps made{.plans = {}, .meets_target = chosen.meets_target};
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     auto const n = static_cast<std::uint32_t>(programs[j].operations.size());
-    std::vector<leg> legs = detail::legs_of(joint, at, best, j, n);
+    std::vector<leg> legs = detail::legs_of(chosen, at, j, n);
     forecast expected{.step = best.outcome.total / joint.steps[j],
                       .stalled = best.outcome.stalled / joint.steps[j],
                       .peak = best.outcome.peak,
@@ -141,6 +140,9 @@ class own_operations {
       ++expected.moves;
       expected.in += at.size_of(m.away);
       if (!at.program().variables[m.away.variable].has_copy) expected.out += at.size_of(m.away);
+    }
+    for (absence const& a : chosen.discarded) {
+      if (joint.origins[a.variable].job == j) ++expected.recomputed;
     }
     made.plans.push_back(std::make_shared<step_plan const>(jobs[j], std::move(legs), expected));
   }

@@ -21,6 +21,7 @@ struct access {
   std::uint32_t operation = 0;
   bool reads = true;
   bool writes = false;
+  bool recomputable = false;  ///< what it finds can be made again, instead of being brought back
 };
 
 /// A block of memory over one step.
@@ -33,6 +34,7 @@ struct variable {
   bool carried = false;
   /// The host has its contents already, and no access writes: it leaves without being copied.
   bool has_copy = false;
+  time recompute{};  ///< how long the device takes to make its contents again, where an access allows that
   std::vector<access> accesses = {};
 };
 
@@ -49,6 +51,7 @@ struct program {
   }
   for (variable const& v : p.variables) {
     if (v.birth >= v.death || v.death > end) return "a variable lives within the step, for an operation at least";
+    if (v.recompute < time::zero()) return "making contents again takes no negative time";
     if (v.carried && (v.birth != 0 || v.death != end)) return "what is carried lives for the whole step";
     for (std::size_t i = 0; i < v.accesses.size(); ++i) {
       access const& a = v.accesses[i];

@@ -30,6 +30,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.swap_out(a, s, vacating::leave) } noexcept -> std::same_as<result<void>>;
+  { p.discard(a, s, vacating::leave) } noexcept -> std::same_as<result<void>>;
   { p.unmap_absent() } noexcept -> std::same_as<result<void>>;
   { p.swap_in(a, s) } noexcept -> std::same_as<result<void>>;
   { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
@@ -168,11 +169,14 @@ class resident_set {
     return true;  // its access will try again
   }
 
-  /// Sends a page away that is here and that nobody holds; whether it goes.
-  [[nodiscard]] bool send(page& p, bool planned, vacating way = vacating::unmap) noexcept {
+  /// Sends a page away that is here and that nobody holds; whether it goes. One that `discards` goes without being
+  /// copied, if its contents can be made again; so does one whose contents have to be.
+  [[nodiscard]] bool send(page& p, bool planned, vacating way = vacating::unmap, bool discards = false) noexcept {
     unlist(p);
     if (!options_->leave_mapped) way = vacating::unmap;
-    if (result<void> done = pool_->swap_out(p.begin, p.last, way); !done) {
+    discards = p.discarded || (discards && p.recompute != nullptr);
+    result<void> const done = discards ? pool_->discard(p.begin, p.last, way) : pool_->swap_out(p.begin, p.last, way);
+    if (!done) {
       ++seen_->refused;
       if (!p.refused) refused_.push_back(p);
       p.refused = true;
@@ -180,6 +184,8 @@ class resident_set {
     }
     place(p, page::place::out);
     p.planned = planned;
+    if (discards && !p.discarded) ++seen_->discarded;
+    p.discarded = discards;
     return true;
   }
 
@@ -306,7 +312,7 @@ class resident_set {
     result<residency> const now = pool_->residency_of(p.begin);
     if (!now) return failure(now.error());
     if (*now == residency::absent) {
-      ++(p.planned ? seen_->late : seen_->misses);
+      if (!p.discarded) ++(p.planned ? seen_->late : seen_->misses);
       result<void> done = served<void>(
           p.size, [&]() noexcept { return pool_->try_prefetch(p.begin); },
           [&]() noexcept { return pool_->swap_in(p.begin, on); });

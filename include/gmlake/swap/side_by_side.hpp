@@ -109,7 +109,7 @@ class side_by_side {
     }
     for (std::uint32_t v = 0; v < jobs_[j].variables.size(); ++v) {
       variable const& old = jobs_[j].variables[v];
-      variable now{.size = old.size, .carried = old.carried, .has_copy = old.has_copy};
+      variable now{.size = old.size, .carried = old.carried, .has_copy = old.has_copy, .recompute = old.recompute};
       for (std::uint32_t s = 0; s < steps_[j]; ++s) {
         range const* const own = ranges.data() + std::size_t{s} * n;
         for (access const& a : old.accesses) add_accesses(own[a.operation], a, now.accesses);
@@ -125,7 +125,9 @@ class side_by_side {
 
   static void add_accesses(range const& to, access const& a, std::vector<access>& all) {
     for (std::uint32_t i = to.first; i < to.end; ++i) {
-      if (all.empty() || all.back().operation != i) all.push_back({i, false, false});
+      if (all.empty() || all.back().operation != i) {
+        all.push_back({i, false, false, a.recomputable});
+      }
       all.back().reads = all.back().reads || a.reads;
       all.back().writes = all.back().writes || a.writes;
     }

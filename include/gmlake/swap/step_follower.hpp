@@ -139,7 +139,7 @@ class step_follower {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival
       }
-      if (p->where == page::place::out || !pages_->send(*p, true, way)) continue;
+      if (p->where == page::place::out || !pages_->send(*p, true, way, o.discards)) continue;
       pages_->foresee(*p, foreseen(j, p->as, {i, o.from}, 0));
       ++seen_->planned_out;
     }

@@ -104,8 +104,8 @@ class step_log {
     if (p.rank < left_over_.size()) left_over_[p.rank] = nullptr;
   }
 
-  /// By the operation that ends next.
-  void accessed(page& p, bool reads, bool writes) noexcept {
+  /// By the operation that ends next. `recompute`: what making again what it found would have taken; none: it can't be.
+  void accessed(page& p, bool reads, bool writes, time recompute = {}) noexcept {
     std::uint64_t const who = p.number != page::none ? p.number + std::uint64_t{1} : 0;
     signature_ += mixed(who << 2 | std::uint64_t{reads} << 1 | std::uint64_t{writes}, p.size);
     note([&] {
@@ -114,7 +114,8 @@ class step_log {
       v.used = operations_ + 1;
       v.read_only = p.read_only && !writes;
       v.pinned = v.pinned || p.pins > 0;
-      uses_.push_back({operations_, p.variable << 2 | std::uint32_t{reads} << 1 | std::uint32_t{writes}});
+      v.recompute = std::max(v.recompute, recompute);
+      uses_.push_back({operations_, p.variable & most_variables, reads, writes, recompute > time::zero()});
     });
   }
 
@@ -157,13 +158,15 @@ class step_log {
       made.who.push_back({stays ? identity::kind::elder : v.is, going[i], v.serial, v.begin});
     }
     for (use const& u : uses_) {
-      variable const& of = variables_[u.what >> 2];
-      if (number[u.what >> 2] == page::none || !moves(of)) continue;
-      swap::variable& made_of = made.program.variables[number[u.what >> 2]];
+      variable const& of = variables_[u.variable];
+      if (number[u.variable] == page::none || !moves(of)) continue;
+      swap::variable& made_of = made.program.variables[number[u.variable]];
       auto& accesses = made_of.accesses;
-      if (accesses.empty() || accesses.back().operation != u.operation) accesses.push_back({u.operation, false, false});
-      accesses.back().reads = accesses.back().reads || (u.what & 2) != 0;
-      accesses.back().writes = accesses.back().writes || (u.what & 1) != 0;
+      if (accesses.empty() || accesses.back().operation != u.operation) {
+        accesses.push_back({u.operation, false, false, u.recomputable});
+      }
+      accesses.back().reads = accesses.back().reads || u.reads;
+      accesses.back().writes = accesses.back().writes || u.writes;
       made_of.has_copy = made_of.has_copy && !accesses.back().writes;
     }
     return made;
@@ -171,6 +174,7 @@ class step_log {
 
  private:
   static constexpr std::uint32_t alive = page::none;
+  static constexpr std::uint32_t most_variables = (std::uint32_t{1} << 29) - 1;
   static constexpr std::uint64_t birth = 0x8000'0000'0000'0000;
 
   struct variable {
@@ -182,10 +186,12 @@ class step_log {
     std::uint32_t number = 0;
     identity::kind is = identity::kind::elder;
     bool read_only = false, pinned = false;
+    time recompute{};
   };
   struct use {
     std::uint32_t operation = 0;
-    std::uint32_t what = 0;  ///< the variable, whether it is read, whether written
+    std::uint32_t variable : 29 = 0;
+    bool reads : 1 = false, writes : 1 = false, recomputable : 1 = false;
   };
 
   [[nodiscard]] static std::uint64_t mixed(std::uint64_t a, std::uint64_t b) noexcept {
@@ -236,6 +242,7 @@ class step_log {
     swap::variable made{.size = counted(v.size), .birth = v.birth, .death = std::min(v.death, operations_)};
     made.carried = v.is != identity::kind::born && v.death == alive;
     made.has_copy = made.carried && v.read_only;
+    made.recompute = v.recompute;
     if (v.death == v.birth && v.birth < operations_ && v.is == identity::kind::born) ++made.death;
     return made;
   }

@@ -21,6 +21,7 @@ struct planned_out {
   std::uint32_t before = 0;  ///< and is accessed by this one next; counted on over the step's end
   std::uint32_t from = 0;    ///< its way back begins when all before this one have ended; counted on likewise
   std::uint32_t gone = 0;    ///< its memory is expected to be free when this one begins; counted on likewise
+  bool discards = false;     ///< it is made again when it is accessed, and nothing is copied
 };
 struct planned_return {
   std::uint32_t variable = 0;

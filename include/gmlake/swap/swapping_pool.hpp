@@ -131,10 +131,13 @@ class swapping_pool {
   /// driver's, likewise.
   [[nodiscard]] result<void> swap_out(address at, stream last, vacating way = vacating::unmap) noexcept {
     std::scoped_lock const lock(mutex_);
-    block* const b = known_.find(at);
-    if (b == nullptr) return failure(errc::unknown_pointer, "swap_out");
-    if (b->pins > 0) return failure(errc::invalid_argument, "swap_out: pinned");
-    return depart(*b, last, false, way);
+    return send(at, last, false, way);
+  }
+  /// The same without its contents: nothing is copied, and they are undefined when it has come back. One that had not
+  /// left yet may still have them. Errors as for `swap_out`.
+  [[nodiscard]] result<void> discard(address at, stream last, vacating way = vacating::unmap) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return send(at, last, true, way);
   }
 
   /// Whatever touches an absent block from now on is at fault: what was left mapped is unmapped. Returns the first
@@ -322,6 +325,13 @@ class swapping_pool {
   [[nodiscard]] result<address> served(request const& r) noexcept {
     if (!r.insist) return device_->allocate(r);
     return with_room<address>([&]() noexcept { return device_->allocate(r); });
+  }
+
+  [[nodiscard]] result<void> send(address at, stream last, bool discarding, vacating way) noexcept {
+    block* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "swap_out");
+    if (b->pins > 0) return failure(errc::invalid_argument, "swap_out: pinned");
+    return depart(*b, last, discarding, way);
   }
 
   [[nodiscard]] result<void> depart(block& b, stream last, bool discarding, vacating way) noexcept {
