@@ -2,6 +2,7 @@
 /// wants one finds the contents.
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -133,6 +134,22 @@ TEST_CASE("whoever wants discarded contents by hand has them made again") {
   CHECK(r.memory->stats().recomputed == made + 1);
   r.run->touch(v);
   CHECK(r.memory->stats().recomputed == made + 1);
+}
+
+TEST_CASE("a copy of a block without its contents is never taken for them") {
+  recompute_rig r;
+  std::uint32_t const v = r.discard_one();
+  address const at = r.run->at(v);
+  CHECK(r.memory->resume(swap::tag{}).stayed == 0);
+  std::memset(to_pointer(at), 0, mib);
+  CHECK(r.memory->pause(swap::tag{}).stayed == 0);
+  must(r.memory->keep_copy(at));
+  CHECK(r.memory->resume(swap::tag{}).stayed == 0);
+  r.run->touch(v);
+  must(r.memory->swap_out(at, work));
+  must(r.pool->settle());
+  CHECK(r.state(at) == residency::absent);
+  r.run->touch(v);
 }
 
 TEST_CASE("after a stop all contents are there") {

@@ -54,6 +54,10 @@ class remaker {
     p.recomputed_by = {};
     made_.notify_all();
     if (!done) return done;
+    // A copy that was made meanwhile is not of these contents.
+    if (p.read_only) done = pages_->pool().set_read_only(at, false);
+    if (p.read_only && done) done = pages_->pool().set_read_only(at, true);
+    if (!done) return done;
     p.discarded = false;
     ++seen_->recomputed;
     return done;
