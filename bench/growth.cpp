@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
+#include "bench/command_line.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/grow/adaptive_chunks.hpp"
@@ -57,8 +59,12 @@ trace::trace scaled(trace::trace t, double factor) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string folder = bench::shipped_traces();
+  CLI::App app{"What chunk sizes cost and save.", "gmlake-bench-growth"};
+  bench::takes_folder(app, folder, "Of traces. Default: those that come with the project");
+  if (auto const status = bench::status_of(app, argc, argv)) return *status;
   std::vector<trace::trace> traces;
-  for (auto const& path : bench::trace_paths(argc > 1 ? argv[1] : bench::shipped_traces())) {
+  for (auto const& path : bench::trace_paths(folder.c_str())) {
     for (double const factor : scales) traces.push_back(scaled(bench::load(path), factor));
   }
   std::printf("%-30s %8s %6s %6s %12s   (%zu replays)\n", "growth", "mean", "p90", "worst", "driver ms", traces.size());

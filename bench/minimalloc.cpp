@@ -13,9 +13,9 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "bench/command_line.hpp"
 #include "gmlake/plan/bound.hpp"
 #include "gmlake/plan/exact.hpp"
 #include "gmlake/plan/minimalloc_csv.hpp"
@@ -43,14 +43,14 @@ std::string text_of(fs::path const& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fs::path folder = fs::path(__FILE__).parent_path() / "minimalloc";
+  std::string folder = fs::path(__FILE__).parent_path() / "minimalloc";
   bool minimise = false;
   double seconds = 30;
-  for (std::string_view const a : std::vector<std::string_view>(argv + 1, argv + argc)) {
-    if (a == "--minimise") minimise = true;
-    else if (a.starts_with("--seconds=")) seconds = std::stod(std::string(a.substr(10)));
-    else folder = a;
-  }
+  CLI::App app{"The exact search on MiniMalloc's inputs.", "gmlake-bench-minimalloc"};
+  bench::takes_folder(app, folder, "Of <name>.<capacity>.csv. Default: those that come with the project");
+  app.add_flag("--minimise", minimise, "Lowers what fits as far as the time goes");
+  app.add_option("--seconds", seconds, "For each. Default: 30")->type_name("N")->check(bench::between(0, 1e6));
+  if (auto const status = bench::status_of(app, argc, argv)) return *status;
   std::vector<fs::path> paths;
   for (fs::directory_entry const& e : fs::directory_iterator(folder)) {
     if (e.path().extension() == ".csv") paths.push_back(e.path());

@@ -23,8 +23,7 @@
 #include <variant>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "bench/command_line.hpp"
 #include "bench/support/emulated_gpu.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/pool/presets/lake.hpp"
@@ -304,26 +303,13 @@ std::size_t table(settings const& s) {
   return rows;
 }
 
-/// A number from `least` to `most`; CLI11's own check takes "nan".
-CLI::Validator between(double least, double most) {
-  auto const check = [=](std::string const& text) -> std::string {
-    double x = 0;
-    if (CLI::detail::lexical_cast(text, x) && x >= least && x <= most) return {};
-    char wrong[80];
-    (void)std::snprintf(wrong, sizeof wrong, "is not a number from %g to %g", least, most);
-    return "'" + text + "' " + wrong;
-  };
-  return CLI::Validator(check, "");
-}
-
 /// The settings, or the status to exit with.
 std::variant<settings, int> parse(int argc, char** argv) {
-  constexpr int bad_command_line = 2;
   constexpr double a_second = 1e6;
   settings s;
   CLI::App app{"Repeats recorded steps over a pager within a share of their peaks, on a GPU in emulated time.",
                "gmlake-bench-paging"};
-  app.add_option("folder", s.folder, "Of traces with accesses")->type_name("FOLDER")->check(CLI::ExistingDirectory);
+  takes_folder(app, s.folder, "Of traces with accesses");
   app.add_option("--steps", s.steps, "Steps of each trace, of which the last 8 are looked at. Default: 32")
       ->type_name("N")
       ->check(CLI::Range(looked_at, 1'000'000U));
@@ -339,11 +325,7 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--jitter", s.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
       ->type_name("X")
       ->check(between(0, 0.99));
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::ParseError const& e) {
-    return app.exit(e) == 0 ? 0 : bad_command_line;
-  }
+  if (auto const status = status_of(app, argc, argv)) return *status;
   return s;
 }
 

@@ -10,13 +10,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/command_line.hpp"
 #include "bench/presets.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/pool/presets/planned.hpp"
@@ -175,10 +175,15 @@ void row(std::string const& name, char const* change, trace::trace t) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t const seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  std::string folder = bench::shipped_traces();
+  std::uint64_t seed = 1;
+  CLI::App app{"What plans are worth where steps do not repeat themselves exactly.", "gmlake-bench-perturbed"};
+  bench::takes_folder(app, folder, "Of traces. Default: those that come with the project");
+  app.add_option("seed", seed, "Default: 1")->type_name("SEED");
+  if (auto const status = bench::status_of(app, argc, argv)) return *status;
   std::printf("%-16s %-22s | %6s %8s | %6s %8s %6s | %6s %8s %6s\n", "", "", "lake %", "ms", "plan %", "ms", "served",
               "marks:", "none", "served");
-  for (std::string const& path : bench::trace_paths(argc > 1 ? argv[1] : bench::shipped_traces())) {
+  for (std::string const& path : bench::trace_paths(folder.c_str())) {
     trace::trace const t = bench::load(path);
     auto const changed = [&](char const* how, auto&& change) {
       maker m(t, seed);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/command_line.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/core/alignment.hpp"
 #include "gmlake/plan/bound.hpp"
@@ -97,8 +98,12 @@ void row(plan::problem const& p, bytes bound, Pack&& pack) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string folder = bench::shipped_traces();
+  CLI::App app{"How low packers pack, and how long they take.", "gmlake-bench-plan"};
+  bench::takes_folder(app, folder, "Of traces. Default: those that come with the project");
+  if (auto const status = bench::status_of(app, argc, argv)) return *status;
   std::vector<named_problem> problems;
-  for (auto const& path : bench::trace_paths(argc > 1 ? argv[1] : bench::shipped_traces())) {
+  for (auto const& path : bench::trace_paths(folder.c_str())) {
     problems.push_back({bench::name_of(path), step_of(bench::load(path))});
   }
   problems.push_back({"even, 10^3", generated(1000, 100, false)});

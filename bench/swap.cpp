@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/command_line.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/pool/presets/lake.hpp"
 #include "gmlake/swap/autoswap.hpp"
@@ -177,7 +178,11 @@ void mappings(std::vector<step> const& all) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<step> const all = steps_in(argc > 1 ? argv[1] : std::string(bench::shipped_traces()) + "/accesses");
+  std::string folder = std::string(bench::shipped_traces()) + "/accesses";
+  CLI::App app{"How near swapping comes to what any schedule could do.", "gmlake-bench-swap"};
+  bench::takes_folder(app, folder, "Of traces with accesses. Default: those that come with the project");
+  if (auto const status = bench::status_of(app, argc, argv)) return *status;
+  std::vector<step> const all = steps_in(folder);
   if (all.empty()) return std::fprintf(stderr, "no trace with accesses\n"), 1;
   std::printf("Kernels ten times slower, 12 GB/s each way\n");
   without_stalls(all, autoswaps);
