@@ -198,7 +198,7 @@ class pager {
     if (p == nullptr || p->fixed) return {};
     if (how ? takes <= time::zero() : p->discarded) return failure(errc::invalid_argument, "set_recompute");
     try {
-      p->recompute = how ? std::make_unique<recomputation>(std::move(how), takes) : nullptr;
+      p->recompute = how ? std::make_unique<recomputation>(recomputation{std::move(how), takes}) : nullptr;
     } catch (std::bad_alloc const&) {
       return failure(errc::out_of_host_memory, "set_recompute");
     }
