@@ -5,8 +5,8 @@
 # Each need: the package that brings it, then the command or <header> that shows it is here.
 for_tools=(cmake:cmake ninja-build:ninja g++:c++ 'libboost-dev:<boost/intrusive/set.hpp>' 'libcli11-dev:<CLI/CLI.hpp>'
   'nlohmann-json3-dev:<nlohmann/json.hpp>' 'zlib1g-dev:<zlib.h>')
-for_tests=('doctest-dev:<doctest/doctest.h>' 'libbenchmark-dev:<benchmark/benchmark.h>'
-  'libmimalloc-dev:<mimalloc.h>' 'libjemalloc-dev:<jemalloc/jemalloc.h>')
+for_tests=('doctest-dev:<doctest/doctest.h>')
+for_bench=('libbenchmark-dev:<benchmark/benchmark.h>' 'libmimalloc-dev:<mimalloc.h>' 'libjemalloc-dev:<jemalloc/jemalloc.h>')
 
 is_here() {
   if [[ $1 == '<'* ]]; then

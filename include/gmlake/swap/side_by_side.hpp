@@ -125,9 +125,7 @@ class side_by_side {
 
   static void add_accesses(range const& to, access const& a, std::vector<access>& all) {
     for (std::uint32_t i = to.first; i < to.end; ++i) {
-      if (all.empty() || all.back().operation != i) {
-        all.push_back({i, false, false, a.recomputable});
-      }
+      if (all.empty() || all.back().operation != i) all.push_back({i, false, false, a.recomputable});
       all.back().reads = all.back().reads || a.reads;
       all.back().writes = all.back().writes || a.writes;
     }
