@@ -109,7 +109,8 @@ class paged_program {
 
   void run(std::uint32_t i, double slower) {
     for (std::uint32_t v = 0; v < held_.size(); ++v) {
-      if (!program_.variables[v].carried && program_.variables[v].birth == i) give_birth(v);
+      // What is carried is tried again if there was no memory for it.
+      if (program_.variables[v].carried ? i == 0 : program_.variables[v].birth == i) give_birth(v);
     }
     for (std::uint32_t v = 0; v < held_.size(); ++v) {
       for (swap::access const& a : program_.variables[v].accesses) {
@@ -127,7 +128,7 @@ class paged_program {
   }
 
   void give_birth(std::uint32_t v) {
-    if (held_[v].at != address{}) return;  // it could not be freed
+    if (held_[v].at != address{}) return;  // it is carried, or could not be freed
     result<address> at = memory_->allocate(program_.variables[v].size, on_, swap::tag{}, job_);
     if (!at && may_fail) return;
     held_[v] = {must(std::move(at)), ++values_};

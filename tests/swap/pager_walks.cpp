@@ -2,6 +2,7 @@
 /// nothing is lost, and nothing is left.
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -178,6 +179,7 @@ struct flaky_rig {
 }  // namespace
 
 TEST_CASE("jobs on threads of their own share a limit, come and go, while calls fail and a worker ends the moves") {
+  std::uint64_t left = 0;
   for (unsigned const sides : {0u, 60u}) {
     CAPTURE(sides);
     flaky_rig r;
@@ -191,7 +193,7 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
       sum += swap::peak_of(swap::loads_of(programs.back()));
       least += least_of(programs.back());
     }
-    bytes const limit = std::max(sum * 6 / 10, least) + 2_MiB;
+    bytes const limit = std::max(sum * 4 / 10, least) + 2_MiB;
     pager_type memory(r.pool, {.limit = limit, .in_background = true, .ahead = {}, .look_every = {}});
     r.sides = sides;
     {
@@ -203,6 +205,8 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
             swap::job_id const job = k == 0 ? swap::job_id{} : memory.add_job(k % 2);
             {
               paged_program<pager_type> run(memory, programs[k], {}, job, true);
+              // So that steps interleave whatever the machine: one after the other, they have memory enough.
+              run.after_each = [] { std::this_thread::sleep_for(std::chrono::microseconds(20)); };
               for (int s = 0; s < (k == 3 ? 12 : 36); ++s) {
                 // Steps begin in one thread and go on in another, as backward passes do.
                 auto const some = [&] { run.step(); };
@@ -218,7 +222,7 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
       for (std::thread& t : threads) t.join();
       r.sides = 0;
     }
-    CHECK(memory.stats().evictions + memory.stats().planned_out > 10);
+    left += memory.stats().evictions + memory.stats().planned_out;
     CHECK(memory.stats().steps >= 4 * 36);
     must(r.pool.settle());
     CHECK(r.pool.swaps().swappable == 0);
@@ -229,4 +233,5 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
       CHECK_MESSAGE(fault == nullptr, fault);
     }
   }
+  CHECK(left > 20);
 }

@@ -17,8 +17,8 @@
 /// - **On demand**, always: a request or an arrival that finds no memory sends others away that nobody uses, in the
 ///   order of its policy, and waits for them.
 /// - **By schedule**: steps are logged. The second one, and whatever comes twice, is planned for the limit, at the
-///   least stall; the next step like it follows the plan. Where it does something else, the rest of it goes on demand, or by
-///   another plan that has foreseen it. Nothing is ever wrong, only slower.
+///   least stall; the next step like it follows the plan. Where it does something else, the rest of it goes on demand,
+///   or by another plan that has foreseen it. Nothing is ever wrong, only slower.
 /// - **By recomputation**, in schedules: where the channel does not suffice, blocks whose contents can be made again
 ///   (`set_recompute`) leave without being copied. The access that wants one calls back before it returns.
 ///
