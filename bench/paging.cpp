@@ -25,6 +25,7 @@
 
 #include "bench/command_line.hpp"
 #include "bench/support/emulated_gpu.hpp"
+#include "bench/support/emulated_program.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/pool/presets/lake.hpp"
 #include "gmlake/swap/coverage.hpp"
@@ -75,143 +76,42 @@ struct step_figures {
   }
 };
 
-/// A program that repeats its step over a pager, on a GPU of its own. The program outlives it.
+/// A program alone on its machine. The program outlives it.
 class paged_program {
  public:
   paged_program(swap::program const& p, emulated_costs const& costs, double jitter)
-      : program_(&p),
-        jitter_(jitter),
-        gpu_(costs),
-        device_(emulated_driver(gpu_), emulated_streams(gpu_)),
-        host_(emulated_driver(gpu_)),
-        pool_(device_, host_, emulated_streams(gpu_), emulated_copier(gpu_), {.smallest = smallest}),
-        pager_(pool_, options),
-        operations_(p.operations.size() + 1),
-        held_(p.variables.size()) {
-    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
-      swap::variable const& x = p.variables[v];
-      if (!x.carried) {
-        operations_[x.birth].births.push_back(v);
-        operations_[x.death].deaths.push_back(v);
-      }
-      for (swap::access const& a : x.accesses) operations_[a.operation].uses.push_back({v, a.reads, a.writes});
-    }
-  }
-  paged_program(paged_program const&) = delete;
-  paged_program& operator=(paged_program const&) = delete;
-  ~paged_program() {
-    for (address const at : held_) {
-      if (at != address{}) (void)pager_.deallocate(at);
-    }
-  }
+      : machine_(costs), program_(machine_, p, jitter) {}
 
-  /// Makes what lives from step to step, without a limit, as a program does before its first step; then the limit
-  /// holds. Errors: the pager's; `out_of_memory` where too little can leave.
+  /// Without a limit; then the limit holds. Errors: the pager's; `out_of_memory` where too little can leave.
   [[nodiscard]] result<void> begin(bytes limit) {
-    (void)pager_.stop();
-    for (std::uint32_t v = 0; v < held_.size(); ++v) {
-      swap::variable const& x = program_->variables[v];
-      if (!x.carried) continue;
-      if (auto done = allocate(v); !done) return done;
-      if (auto done = pager_.access(held_[v], emulated_gpu::compute, false, true); !done) return done;
-      (void)pager_.end_operation();
-      if (x.has_copy) (void)pager_.keep_copy(held_[v]);  // those too small to leave need none
-    }
-    pager_.go_on();
-    return pager_.set_limit(limit) ? result<void>{} : failure(errc::out_of_memory, "set_limit");
+    (void)machine_.pager().stop();
+    if (auto done = program_.begin(); !done) return done;
+    machine_.pager().go_on();
+    return machine_.pager().set_limit(limit) ? result<void>{} : failure(errc::out_of_memory, "set_limit");
   }
 
   /// Errors: the pager's; the program can't go on then.
   [[nodiscard]] result<step_figures> step() {
-    pager_.begin_step();
     step_figures const before = so_far();
-    for (std::uint32_t i = 0; i < program_->operations.size(); ++i) {
-      if (auto done = free(operations_[i].deaths); !done) return failure(done.error());
-      if (auto done = run(i); !done) return failure(done.error());
-    }
-    if (auto done = free(operations_.back().deaths); !done) return failure(done.error());
-    gpu_.finish(emulated_gpu::compute);
+    if (auto done = program_.step(); !done) return failure(done.error());
     return so_far() - before;
   }
 
   /// A step's time by the schedule in force.
-  [[nodiscard]] std::optional<swap::time> expected() const {
-    auto const forecast = pager_.expected();
+  [[nodiscard]] std::optional<swap::time> expected() {
+    auto const forecast = machine_.pager().expected();
     return forecast ? std::optional(forecast->step) : std::nullopt;
   }
 
  private:
-  using device_pool = lake_pool<emulated_driver, emulated_streams>;
-  using host_pool = lake_pool<emulated_driver>;
-  using paged_pool = swap::swapping_pool<device_pool, host_pool, emulated_streams, emulated_copier>;
-
-  struct use {
-    std::uint32_t variable;
-    bool reads, writes;
-  };
-  /// What comes before an operation, and what it uses.
-  struct operation {
-    std::vector<std::uint32_t> deaths, births;
-    std::vector<use> uses;
-  };
-
-  // As PyTorch's, but nothing depends on the machine that this runs on.
-  static constexpr bytes smallest = 4_MiB;
-  static constexpr swap::pager_options options{.smallest = 8_MiB,
-                                               .smallest_logged = 1_MiB,
-                                               .leave_mapped = true,
-                                               .in_background = false,
-                                               .look_every = swap::time::zero()};
-
-  [[nodiscard]] result<void> allocate(std::uint32_t v) {
-    auto const at = pager_.allocate(program_->variables[v].size, emulated_gpu::compute);
-    if (!at) return failure(at.error());
-    held_[v] = *at;
-    return {};
+  [[nodiscard]] step_figures so_far() {
+    swap::pager_stats const seen = machine_.pager().stats();
+    emulated_gpu const& gpu = machine_.gpu();
+    return {gpu.now(), gpu.driver_calls(), gpu.host_waits(), seen.evictions, seen.misses};
   }
 
-  [[nodiscard]] result<void> free(std::vector<std::uint32_t> const& all) {
-    for (std::uint32_t const v : all) {
-      if (auto done = pager_.deallocate(held_[v]); !done) return done;
-      held_[v] = address{};
-    }
-    return {};
-  }
-
-  [[nodiscard]] result<void> run(std::uint32_t i) {
-    for (std::uint32_t const v : operations_[i].births) {
-      if (auto done = allocate(v); !done) return done;
-    }
-    for (use const& u : operations_[i].uses) {
-      auto done = pager_.access(held_[u.variable], emulated_gpu::compute, u.reads, u.writes);
-      if (!done) return done;
-    }
-    swap::time const kernel = jittered(program_->operations[i]);
-    gpu_.launch(kernel);
-    pager_.took(pager_.end_operation(), static_cast<std::uint64_t>(kernel.count()));
-    return {};
-  }
-
-  [[nodiscard]] swap::time jittered(swap::time recorded) {
-    double const factor = 1 + jitter_ * (2 * random_.share() - 1);
-    return swap::time(std::llround(factor * static_cast<double>(recorded.count())));
-  }
-
-  [[nodiscard]] step_figures so_far() const {
-    swap::pager_stats const seen = pager_.stats();
-    return {gpu_.now(), gpu_.driver_calls(), gpu_.host_waits(), seen.evictions, seen.misses};
-  }
-
-  swap::program const* program_;
-  double jitter_;
-  swap::numbers random_{};
-  emulated_gpu gpu_;
-  device_pool device_;
-  host_pool host_;
-  paged_pool pool_;
-  swap::pager<paged_pool> pager_;
-  std::vector<operation> operations_;  ///< the last: the step's end
-  std::vector<address> held_;          ///< by variable
+  emulated_machine machine_;
+  emulated_program program_;
 };
 
 /// The lower one of an even number. Precondition: not empty.

@@ -2,10 +2,11 @@
 /// A GPU that exists only as clocks: what a program's kernels, copies, events and driver calls come to together, in
 /// time, without a device and the same on every run.
 ///
-/// One clock is the host's, and each stream has one: compute, copies out, copies in. A stream's tells when all that is
-/// queued on it will be done. What the host does takes the host's time; what it queues begins once the host has queued
-/// it and what lies before it on the stream is done. Nothing slows anything down otherwise: kernels run beside copies,
-/// and the two directions beside each other, at full rate.
+/// One clock is the host's, and each stream has one: those that compute, copies out, copies in. A stream's tells when
+/// all that is queued on it will be done. What the host does takes the host's time; what it queues begins once the host
+/// has queued it and what lies before it on the stream is done. One kernel runs at a time; one of another stream may
+/// fill the time that it waits. Nothing slows anything down otherwise: kernels run beside copies, and the two
+/// directions beside each other, at full rate.
 ///
 /// `emulated_streams`, `emulated_copier` and `emulated_driver` are what pools take. They share the GPU, which outlives
 /// them.
@@ -13,7 +14,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <vector>
 
 #include "gmlake/backend/physical_backend.hpp"
 #include "gmlake/backend/simulated.hpp"
@@ -39,7 +43,7 @@ struct emulated_costs {
 
 class emulated_gpu {
  public:
-  /// Any other stream is taken for `compute`.
+  /// All others compute too; 16 at the most.
   static constexpr stream compute{1}, copies_out{2}, copies_in{3};
 
   explicit emulated_gpu(emulated_costs const& costs) noexcept : costs_(costs) {}
@@ -53,9 +57,10 @@ class emulated_gpu {
   /// Times that the host waited for an event which was not over.
   [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
 
-  void launch(swap::time kernel) noexcept {
+  void launch(swap::time kernel, stream on = compute) {
     host_ += costs_.launch;
-    queue(compute, kernel);
+    swap::time& end = end_of(on);
+    end = run(std::max(end, host_), kernel) + kernel;
   }
   void copy_out(bytes n) noexcept {
     host_ += costs_.copy;
@@ -88,19 +93,47 @@ class emulated_gpu {
     host_ = event;
     ++host_waits_;
   }
+  /// When what is queued on s will be done.
+  [[nodiscard]] swap::time end(stream s) noexcept { return end_of(s); }
+  /// The host is idle until then.
+  void idle_until(swap::time t) noexcept { host_ = std::max(host_, t); }
   /// Of one stream; not counted among the host's waits.
-  void finish(stream s) noexcept { host_ = std::max(host_, end_of(s)); }
+  void finish(stream s) noexcept { idle_until(end_of(s)); }
   void finish_all() noexcept {
-    for (stream const s : {compute, copies_out, copies_in}) finish(s);
+    for (swap::time const end : ends_) idle_until(end);
   }
 
  private:
-  [[nodiscard]] swap::time& end_of(stream s) noexcept { return ends_[s == copies_out ? 1 : s == copies_in ? 2 : 0]; }
+  /// No kernel runs in between.
+  struct gap {
+    swap::time begin, end;
+  };
+
+  [[nodiscard]] swap::time& end_of(stream s) noexcept { return ends_[static_cast<std::size_t>(s) % ends_.size()]; }
   void queue(stream s, swap::time work) noexcept { end_of(s) = std::max(end_of(s), host_) + work; }
+
+  /// When a kernel begins that may from `ready` on.
+  [[nodiscard]] swap::time run(swap::time ready, swap::time kernel) {
+    std::erase_if(gaps_, [&](gap const& g) { return g.end <= host_; });  // nothing is queued in the past
+    for (auto g = gaps_.begin(); g != gaps_.end(); ++g) {
+      swap::time const begin = std::max(ready, g->begin);
+      if (begin + kernel > g->end) continue;
+      gap const rest{begin + kernel, g->end};
+      g->end = begin;
+      if (rest.begin < rest.end) gaps_.insert(std::next(g), rest);
+      return begin;
+    }
+    swap::time const begin = std::max(ready, busy_until_);
+    if (begin > busy_until_) gaps_.push_back({busy_until_, begin});
+    busy_until_ = begin + kernel;
+    return begin;
+  }
 
   emulated_costs costs_;
   swap::time host_{};
-  std::array<swap::time, 3> ends_{};
+  std::array<swap::time, 16> ends_{};  ///< by stream
+  std::vector<gap> gaps_;              ///< in order, of the device that computes
+  swap::time busy_until_{};            ///< it
   std::uint64_t driver_calls_ = 0;
   std::uint64_t host_waits_ = 0;
 };

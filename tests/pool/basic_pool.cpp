@@ -241,6 +241,25 @@ TEST_CASE("free chunks in the wrong shape are released and created again") {
   r.sound();
 }
 
+TEST_CASE("of idle stitches only those go that map what is created again") {
+  rig_options o;
+  o.pool.limit = 8 * chunk_bytes;
+  plain_rig r(o);
+  auto const kept = r.holes(4);
+  address const one = r.take(2 * chunk_bytes);
+  address const other = r.take(2 * chunk_bytes);
+  r.give(one);
+  r.give(other);
+  REQUIRE(r.stats().stitches_cached == 2);
+  (void)r.take(small_block);  // for which there is no chunk
+  CHECK(r.stats().stitches_cached == 1);
+  CHECK(r.reserved() <= 8 * chunk_bytes);
+  auto const calls = r.stats().driver[driver_call::map].calls;
+  (void)r.take(2 * chunk_bytes);
+  CHECK(r.stats().driver[driver_call::map].calls == calls);
+  r.sound();
+}
+
 TEST_CASE("other processes may take memory at any time and give it back") {
   plain_rig r;
   auto const kept = r.holes(2);

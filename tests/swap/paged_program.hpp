@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "gmlake/swap/pager.hpp"
@@ -69,15 +70,22 @@ class paged_program {
       if (!program_.variables[v].carried && held_[v].at != address{}) free(v);
     }
     next_ = 0;
+    begun_ = false;
   }
 
+  /// Begins a step if none has begun; whether its next operation would wait for other jobs'.
+  [[nodiscard]] bool waits() {
+    begin();
+    return !memory_->may_go(job_);
+  }
   /// The next operation; how long it takes.
   swap::time advance(double slower = 1) {
     auto const end = static_cast<std::uint32_t>(program_.operations.size());
     std::uint32_t const i = next_;
-    if (i == 0) memory_->begin_step(job_);
+    begin();
     run(i, slower);
     next_ = (i + 1) % end;
+    begun_ = next_ != 0;
     for (std::uint32_t v = 0; v < held_.size(); ++v) {
       swap::variable const& of = program_.variables[v];
       if (!of.carried && held_[v].at != address{} && (of.death == i + 1 || next_ == 0)) free(v);
@@ -107,6 +115,9 @@ class paged_program {
     std::uint64_t value = 0;
   };
 
+  void begin() {
+    if (!std::exchange(begun_, true)) memory_->begin_step(job_);
+  }
   void run(std::uint32_t i, double slower) {
     for (std::uint32_t v = 0; v < held_.size(); ++v) {
       // What is carried is tried again if there was no memory for it.
@@ -182,6 +193,7 @@ class paged_program {
   std::vector<std::uint32_t> used_;  ///< by the running operation
   std::uint64_t values_ = 0;
   std::uint32_t next_ = 0;  ///< operation
+  bool begun_ = false;      ///< a step
 };
 
 }  // namespace gmlake::test

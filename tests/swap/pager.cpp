@@ -2,6 +2,9 @@
 
 #include "gmlake/swap/pager.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "gmlake/swap/least_recent.hpp"
 #include "gmlake/swap/load.hpp"
 #include "tests/swap/paged_program.hpp"
@@ -381,12 +384,11 @@ TEST_CASE("pinned blocks stay, groups pause and resume, frozen ones may be writt
   for (address x : {a, b}) must(r.memory->deallocate(x));
 }
 
-TEST_CASE(
-    "jobs are planned side by side: their sum keeps to the limit, and one that joins or leaves changes the plans") {
+TEST_CASE("jobs take turns by plan: their sum keeps to the limit, and one that joins or leaves changes the plans") {
   std::vector<swap::program> const programs{small_cnn(1, 40), small_cnn(2, 60), small_cnn(3, 30)};
   bytes sum = 0;
   for (swap::program const& p : programs) sum += swap::peak_of(swap::loads_of(p));
-  bytes const limit = sum * 55 / 100 / mib * mib;
+  bytes const limit = sum * 38 / 100 / mib * mib;  // the second has to swap for itself
   pager_rig r(options(limit));
   std::vector<swap::job_id> const jobs{swap::job_id{}, r.memory->add_job(), r.memory->add_job(1)};
   std::vector<std::unique_ptr<paged_program<pager>>> run(programs.size());
@@ -395,12 +397,13 @@ TEST_CASE(
     run[k] = std::make_unique<paged_program<pager>>(*r.memory, programs[k], work, jobs[k]);
     run[k]->after_each = [&] { REQUIRE(r.reserved() <= limit); };
   };
-  // Each takes its turn when its time has come.
+  // Each goes on when its time has come, and waits for its turn.
   auto const go = [&](swap::time until) {
     for (;;) {
       std::size_t next = programs.size();
       for (std::size_t k = 0; k < programs.size(); ++k) {
-        if (run[k] != nullptr && (next == programs.size() || clock[k] < clock[next])) next = k;
+        if (run[k] == nullptr || run[k]->waits()) continue;
+        if (next == programs.size() || clock[k] < clock[next]) next = k;
       }
       if (clock[next] >= until) return;
       clock[next] += run[next]->advance() * (next == 1 ? 3 : 2);  // steps of two lengths
@@ -432,6 +435,35 @@ TEST_CASE(
   go(swap::time(1'600'000'000));
   CHECK(r.memory->stats().plans_made > three.plans_made);
   CHECK(r.memory->stats().steps_by_schedule > three.steps_by_schedule);
+}
+
+TEST_CASE("a job that finds no memory while another has its turn waits for the end of that") {
+  std::vector<swap::program> const programs{small_cnn(1, 40), small_cnn(2, 40)};
+  bytes const limit = 52 * mib;
+  pager_options o = options(limit);
+  o.patience = std::chrono::minutes(1);
+  pager_rig r(o);
+  std::vector<std::unique_ptr<paged_program<pager>>> run;
+  for (swap::program const& p : programs) {
+    swap::job_id const job = run.empty() ? swap::job_id{} : r.memory->add_job();
+    run.push_back(std::make_unique<paged_program<pager>>(*r.memory, p, work, job));
+  }
+  for (int k = 0; k < 4; ++k) {
+    for (auto& one : run) one->step();
+  }
+  (void)run[0]->advance();
+  REQUIRE(run[1]->waits());
+  address const held = r.take(20 * mib, 1);  // and in use
+  swap::job_id const newcomer = r.memory->add_job();
+  result<address> at = failure(errc::invalid_argument, "not yet");
+  std::thread other([&] { at = r.memory->allocate(limit - 16 * mib, work, {}, newcomer); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  must(r.memory->deallocate(held));
+  (void)r.memory->end_operation();
+  r.memory->begin_step();
+  other.join();
+  CHECK(r.reserved() <= limit);
+  must(r.memory->deallocate(must(std::move(at))));
 }
 
 TEST_CASE("states born in the first step and gradients left over from one to the next are known again in the third") {

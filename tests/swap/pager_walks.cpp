@@ -179,7 +179,7 @@ struct flaky_rig {
 }  // namespace
 
 TEST_CASE("jobs on threads of their own share a limit, come and go, while calls fail and a worker ends the moves") {
-  std::uint64_t left = 0;
+  std::uint64_t left = 0, waited = 0;
   for (unsigned const sides : {0u, 60u}) {
     CAPTURE(sides);
     flaky_rig r;
@@ -193,7 +193,7 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
       sum += swap::peak_of(swap::loads_of(programs.back()));
       least += least_of(programs.back());
     }
-    bytes const limit = std::max(sum * 4 / 10, least) + 2_MiB;
+    bytes const limit = std::max(sum * 4 / 10, least * 3 / 4) + 2_MiB;
     pager_type memory(r.pool, {.limit = limit, .in_background = true, .ahead = {}, .look_every = {}});
     r.sides = sides;
     {
@@ -224,6 +224,7 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
     }
     left += memory.stats().evictions + memory.stats().planned_out;
     CHECK(memory.stats().steps >= 4 * 36);
+    waited += memory.stats().turns_awaited;
     must(r.pool.settle());
     CHECK(r.pool.swaps().swappable == 0);
     CHECK(r.pool.swaps().on_host == 0);
@@ -234,4 +235,5 @@ TEST_CASE("jobs on threads of their own share a limit, come and go, while calls 
     }
   }
   CHECK(left > 20);
+  CHECK(waited > 0);
 }

@@ -38,7 +38,7 @@ step_program logged(program const& p) {
               {.is = identity::kind::born, .number = 1}};
   return made;
 }
-step_plan plan_of(std::vector<leg> legs) { return {logged(ten()), std::move(legs), {}}; }
+step_plan plan_of(std::vector<planned_out> outs) { return {logged(ten()), {std::move(outs), {}}, {}}; }
 
 bool same(presence const& a, std::uint32_t until, std::uint32_t again) { return a.until == until && a.again == again; }
 
@@ -59,30 +59,23 @@ outcome hindered() {
 }
 
 TEST_CASE("a block that leaves in a step has memory until that is gone, and again when it is on its way back") {
-  // In the second of two steps in turn the weight stays over the step's end.
-  step_plan const p =
-      plan_of({{.outs = {{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4},
-                         {.variable = weight, .after = 1, .before = 6, .from = 5, .gone = 3},
-                         {.variable = weight, .after = 6, .before = 11, .from = 10, .gone = 8}},
-                .returns = {}},
-               {.outs = {{.variable = weight, .after = 1, .before = 6, .from = 4, .gone = 2}}, .returns = {}}});
-  for (std::uint32_t const i : {0u, 1u}) CHECK(same(p.presence_of(weight, 0, i), 3, 5));
-  for (std::uint32_t const i : {2u, 5u, 6u}) CHECK(same(p.presence_of(weight, 0, i), 8, 10));
-  CHECK(same(p.presence_of(activation, 0, 1), 4, 6));
+  step_plan const p = plan_of({{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4},
+                               {.variable = weight, .after = 1, .before = 6, .from = 5, .gone = 3},
+                               {.variable = weight, .after = 6, .before = 11, .from = 10, .gone = 8}});
+  for (std::uint32_t const i : {0u, 1u}) CHECK(same(p.presence_of(weight, i), 3, 5));
+  for (std::uint32_t const i : {2u, 5u, 6u}) CHECK(same(p.presence_of(weight, i), 8, 10));
+  CHECK(same(p.presence_of(activation, 1), 4, 6));
 
-  // Beyond its last departure of the step: the first of the next one, which goes by the next leg.
-  for (std::uint32_t const i : {7u, 9u}) CHECK(same(p.presence_of(weight, 0, i), 10 + 2, 10 + 4));
-  CHECK(same(p.presence_of(weight, 1, 1), 2, 4));
-  CHECK(same(p.presence_of(weight, 1, 2), 10 + 3, 10 + 5));
+  // Beyond its last departure of the step: the first of the next one.
+  for (std::uint32_t const i : {7u, 9u}) CHECK(same(p.presence_of(weight, i), 10 + 3, 10 + 5));
 }
 
 TEST_CASE("a block that does not leave has memory for its life, and wants it again with the next step's") {
-  step_plan const p =
-      plan_of({{.outs = {{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4}}, .returns = {}}});
-  CHECK(same(p.presence_of(temporary, 0, 3), 6, 13));
-  CHECK(same(p.presence_of(activation, 0, 2), 9, 11));  // it is back, and stays then
-  CHECK(same(p.presence_of(fixed, 0, 0), none, none));
-  CHECK(same(p.presence_of(weight, 0, 4), none, none));
+  step_plan const p = plan_of({{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4}});
+  CHECK(same(p.presence_of(temporary, 3), 6, 13));
+  CHECK(same(p.presence_of(activation, 2), 9, 11));  // it is back, and stays then
+  CHECK(same(p.presence_of(fixed, 0), none, none));
+  CHECK(same(p.presence_of(weight, 4), none, none));
 }
 
 TEST_CASE("movable blocks count for whole chunks, smaller ones for what they are") {
@@ -96,7 +89,7 @@ TEST_CASE("movable blocks count for whole chunks, smaller ones for what they are
   p.counted = counted;
   p.program.variables[activation].size = counted(120);
   p.program.variables[temporary].size = counted(90);
-  step_plan const plan(p, {leg{}}, {});
+  step_plan const plan(p, {}, {});
   CHECK(plan.knows(0, 120));
   CHECK_FALSE(plan.knows(0, 129));
   CHECK(plan.knows(1, 90));
@@ -176,10 +169,8 @@ TEST_CASE("a way back that began behind the end of the step that is looked at ta
   CHECK(detail::back_at(at, {{activation, 1, 8}, 3}, time(12'000), o) == 8);
 }
 
-TEST_CASE("a step's legs say when what leaves is gone and its way back begins, in the job's own operations") {
-  program const p = ten();
-  std::vector<program> const jobs{p};
-  joint_program const joint = side_by_side(jobs, 4).join();
+TEST_CASE("a plan says when what leaves is gone and its way back begins, in the job's own operations") {
+  joint_program const joint = one_after_another({logged(ten())});
   setting const at(joint.program, slow);
   solution found;
   found.schedule.moves = {{{activation, 1, 8}, 3}, {{weight, 6, 11}, 7}};
@@ -189,9 +180,8 @@ TEST_CASE("a step's legs say when what leaves is gone and its way back begins, i
   found.outcome.ways_out = {time(2000), time(7000)};
   found.outcome.ways_back = {time(5500), time(500)};
   step_schedule const chosen{.of = joint, .discarded = {}, .found = found, .meets_target = true};
-  std::vector<leg> const legs = detail::legs_of(chosen, at, 0, 10);
-  REQUIRE(legs.size() == 1);
-  auto const& outs = legs.front().outs;
+  planned_moves const moves = detail::moves_of(chosen, at, 0);
+  auto const& outs = moves.outs;
   REQUIRE(outs.size() == 2);
   CHECK(outs[0].variable == activation);
   CHECK(outs[0].after == 1);
@@ -203,7 +193,7 @@ TEST_CASE("a step's legs say when what leaves is gone and its way back begins, i
   CHECK(outs[1].before == 11);
   CHECK(outs[1].from == 10);
   CHECK(outs[1].gone == 9);
-  auto const& returns = legs.front().returns;
+  auto const& returns = moves.returns;
   REQUIRE(returns.size() == 2);
   CHECK(returns[0].variable == weight);
   CHECK(returns[0].from == 0);
@@ -211,9 +201,49 @@ TEST_CASE("a step's legs say when what leaves is gone and its way back begins, i
   CHECK(returns[1].from == 5);
 }
 
-TEST_CASE("what a plan sends away is unmapped for as many steps as it has legs, and two at least") {
-  CHECK(steps_unmapped(plan_of({{}})) == 2);
-  CHECK(steps_unmapped(plan_of({{}, {}, {}})) == 3);
+TEST_CASE("what moves during other jobs' steps moves at the end of the job's own, or at the next one's beginning") {
+  // The second of three jobs: its operations are 10 to 19 of 30.
+  joint_program const joint = one_after_another({logged(ten()), logged(ten()), logged(ten())});
+  setting const at(joint.program, slow);
+  auto const own = [](std::uint32_t v) { return 4 + v; };
+  solution found;
+  found.schedule.moves = {{{own(activation), 11, 18}, 13}, {{own(weight), 16, 41}, 35}};
+  found.schedule.returns = {1, 0};
+  REQUIRE(find_fault(joint.program, found.schedule) == nullptr);
+  for (int i = 0; i <= 30; ++i) found.outcome.starts.emplace_back(1000 * i);
+  found.outcome.total = found.outcome.starts.back();
+  found.outcome.ways_out = {time(12'000), time(24'000)};
+  found.outcome.ways_back = {time(15'500), time(5000)};
+  step_schedule const chosen{.of = joint, .discarded = {}, .found = found, .meets_target = true};
+  planned_moves const moves = detail::moves_of(chosen, at, 1);
+  REQUIRE(moves.outs.size() == 2);
+  CHECK(moves.outs[0].variable == activation);
+  CHECK(moves.outs[0].after == 1);
+  CHECK(moves.outs[0].before == 8);
+  CHECK(moves.outs[0].from == 5);
+  CHECK(moves.outs[0].gone == 4);
+  CHECK(moves.outs[1].variable == weight);
+  CHECK(moves.outs[1].after == 6);
+  CHECK(moves.outs[1].before == 11);
+  CHECK(moves.outs[1].from == 10);
+  CHECK(moves.outs[1].gone == 10);
+  REQUIRE(moves.returns.size() == 2);
+  CHECK(moves.returns[0].variable == weight);
+  CHECK(moves.returns[0].from == 0);
+  CHECK(moves.returns[1].from == 5);
+  CHECK(detail::moves_of(chosen, at, 0).outs.empty());
+  CHECK(detail::moves_of(chosen, at, 2).returns.empty());
+}
+
+TEST_CASE("jobs take turns where their steps do not all have room at once") {
+  std::vector<step_program> const two{logged(ten()), logged(ten())};
+  bytes const all = 2 * peak_of(loads_of(ten()));
+  for (bytes const target : {all, all - 1}) {
+    planned_steps const made = plan_steps(two, slow, target);
+    REQUIRE(made.plans.size() == 2);
+    for (auto const& p : made.plans) CHECK(p->takes_turns() == (target < all));
+  }
+  CHECK_FALSE(plan_steps({logged(ten())}, slow, all / 2 - 1).plans.front()->takes_turns());
 }
 
 }  // namespace

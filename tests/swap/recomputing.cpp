@@ -49,8 +49,10 @@ constexpr channel slow{{time(0), 1'000'000'000}, {time(0), 1'000'000'000}};  // 
 }
 
 [[nodiscard]] step_schedule scheduled(program const& p, bytes target) {
-  std::vector<program> const jobs{p};
-  return schedule_step(side_by_side(jobs, 4).join(), slow, 0, target);
+  step_program logged;
+  logged.program = p;
+  logged.who.resize(p.variables.size());
+  return schedule_step(one_after_another({logged}), slow, 0, target);
 }
 
 }  // namespace
@@ -152,8 +154,7 @@ TEST_CASE("a plan discards a block as soon as its operation has ended, and has n
   }
   planned_steps const made = plan_steps({p}, slow, peak_of(loads_of(p.program)) / 2);
   REQUIRE(made.plans.size() == 1);
-  REQUIRE(made.plans[0]->legs().size() == 1);
-  leg const& l = made.plans[0]->legs()[0];
+  planned_moves const& l = made.plans[0]->moves();
   std::size_t discards = 0;
   for (planned_out const& o : l.outs) {
     auto const back = std::ranges::count(l.returns, o.variable, &planned_return::variable);

@@ -94,6 +94,8 @@ namespace gmlake {
     line("page_misses", f.pages.misses);
     line("page_late", f.pages.late);
     line("page_departures", f.pages.departures);
+    line("page_turns_awaited", f.pages.turns_awaited);
+    line("page_turns_passed", f.pages.turns_passed);
     line("page_host_waits", f.pages.host_waits);
     line("page_host_wait_ns", f.pages.host_wait_ns);
     if (f.expected) {

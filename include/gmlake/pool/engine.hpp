@@ -440,16 +440,22 @@ class engine {
     return contiguous(r, user, a, n);
   }
 
-  /// The needed shape from memory in the wrong one: free chunks released and created again. Large blocks come from
-  /// anywhere; small ones may in the end lie among the large.
+  /// The needed shape from memory in the wrong one: free chunks released and created again, first those that leave
+  /// other idle stitches as they are. Large blocks come from anywhere; small ones may in the end lie among the large.
   [[nodiscard]] result<block*> reshape(request const& r, stream_index user) noexcept {
-    bytes const n = padded(size_of(r), r.alignment);
+    result<block*> b = recreated(r, user);
+    if (!wanting(b)) return b;
     if (result<bool> any = reclaim_.evict_idle(); !any) return failure(any.error());
-    if (result<bytes> freed = reclaim_.release(align_up(n, p_.granule)); !freed) return failure(freed.error());
-    result<block*> b = grown(r, user);
+    b = recreated(r, user);
     if (!wanting(b) || r.where != placement::anywhere || area_for(r.size) == area::large) return b;
     if (block* const among = contiguous(r, user, area::large, size_of(r))) return among;
     return b;
+  }
+
+  [[nodiscard]] result<block*> recreated(request const& r, stream_index user) noexcept {
+    bytes const n = padded(size_of(r), r.alignment);
+    if (result<bytes> freed = reclaim_.release(align_up(n, p_.granule)); !freed) return failure(freed.error());
+    return grown(r, user);
   }
 
   /// A movable block, a new one or the one to be refilled, from what is free; null where it falls short.

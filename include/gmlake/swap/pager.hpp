@@ -22,8 +22,11 @@
 /// - **By recomputation**, in schedules: where the channel does not suffice, blocks whose contents can be made again
 ///   (`set_recompute`) leave without being copied. The access that wants one calls back before it returns.
 ///
+/// Several jobs may use it, each a sequence of steps of its own: they share the limit. Where their steps do not all fit
+/// into it at once, they take turns by plan: a step's first access waits until what the step claims is to be had.
+///
 /// Thread-safe; its lock is taken before the swapping pool's. It outlives no pool that it works for, and nobody else
-/// moves that pool's blocks. Several jobs may use it, each a sequence of steps of its own: they share the limit.
+/// moves that pool's blocks.
 
 #include <algorithm>
 #include <cstdint>
@@ -41,6 +44,7 @@
 #include "gmlake/swap/resident_set.hpp"
 #include "gmlake/swap/step_follower.hpp"
 #include "gmlake/swap/step_planner.hpp"
+#include "gmlake/swap/turns.hpp"
 
 namespace gmlake::swap {
 
@@ -53,6 +57,7 @@ class pager {
         pages_(pool, options_, seen_),
         planner_(jobs_, options_, seen_),
         follower_(pages_, seen_),
+        turns_(jobs_, options_, seen_),
         remaker_(pages_, jobs_, seen_) {
     jobs_.push_back(std::make_unique<pager_job>(0, 0, options_));
     if (options_.limit != no_limit) (void)set_limit(options_.limit);
@@ -65,7 +70,7 @@ class pager {
   /// n bytes for work queued on `on`, for which others leave if need be; held until this thread's operation ends.
   /// Errors: the pool's; `out_of_memory` where all that is not in use has left and there is still too little.
   [[nodiscard]] result<address> allocate(bytes n, stream on = {}, tag group = {}, job_id job = {}) noexcept {
-    std::scoped_lock const lock(mutex_);
+    std::unique_lock lock(mutex_);
     pager_job& j = at(job);
     running* const r = j.mine();
     if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
@@ -74,7 +79,11 @@ class pager {
     foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);
     auto const made = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
     j.evicted += seen_.evicted - evicted;
-    if (!made) return failure(made.error());
+    if (!made) {
+      if (!may_find_more(lock, j, made.error())) return failure(made.error());
+      lock.unlock();
+      return allocate(n, on, group, job);
+    }
     if (page* const p = made->of) {
       p->job = j.index;
       p->priority = j.priority;
@@ -99,13 +108,18 @@ class pager {
   }
 
   /// The operation that this thread launches next on `on` reads or writes the block that begins at `at`, which stays
-  /// from now to its end; what is queued on `on` finds the contents. No effect on other addresses. Errors: the pool's;
+  /// from now to its end; what is queued on `on` finds the contents. A step's first one waits for the job's turn, if
+  /// it has to have one (`turns`). No effect on other addresses. Errors: the pool's;
   /// `out_of_memory` where what running operations use leaves no room: then the block is where it was.
   [[nodiscard]] result<void> access(address at, stream on, bool reads, bool writes, job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
+    pager_job& j = this->at(job);
+    if (j.turn == turn::due || j.turn == turn::awaited) {
+      turns_.await(lock, j);
+      follower_.begin_returns(j);
+    }
     page* const p = remaker_.find(lock, at);
     if (p == nullptr) return {};
-    pager_job& j = this->at(job);
     running* const r = j.mine();
     if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
     if (remaker_.is_own(*p)) {
@@ -115,7 +129,9 @@ class pager {
     pages_.hold(*p);
     if (result<void> done = prepare(j, *p, on, writes); !done) {
       pages_.let_go(*p);
-      return done;
+      if (!may_find_more(lock, j, done.error())) return done;
+      lock.unlock();
+      return access(at, on, reads, writes, job);
     }
     time const recompute = p->recompute != nullptr ? p->recompute->takes : time::zero();
     if (r->recomputing != nullptr) r->holds.push_back({p});  // in a step without recomputation it isn't there
@@ -143,6 +159,7 @@ class pager {
     j.log.end_operation();
     j.others = std::max(j.others, pages_.others());
     follower_.operation_ended(j);
+    turns_.operation_ended(j);
     (void)pages_.look(false);
     return j.next_number++;
   }
@@ -174,6 +191,13 @@ class pager {
     planner_.adopt();
     pages_.forgive();
     follower_.step_begun(j, stopped_ ? nullptr : planner_.next_plan(j));
+    turns_.step_begun(j);
+    if (j.turn == turn::none) follower_.begin_returns(j);
+  }
+  /// Whether the job's next access waits for no other job's step.
+  [[nodiscard]] bool may_go(job_id job = {}) const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return turns_.may_go(*jobs_[static_cast<std::uint32_t>(job)]);
   }
 
   /// Nobody writes the block from now on, as frozen weights: once it has left, it leaves again without being copied.
@@ -292,7 +316,10 @@ class pager {
     std::unique_lock lock(mutex_);
     stopped_ = true;
     pages_.set_paging(false);
-    for (auto& j : jobs_) follower_.step_begun(*j, nullptr);
+    for (auto& j : jobs_) {
+      follower_.step_begun(*j, nullptr);
+      turns_.end(*j);
+    }
     pause_outcome out;
     pages_.each([&](page& p) {
       if (p.fixed) return;
@@ -337,6 +364,7 @@ class pager {
     if (job == job_id{}) return;
     pager_job& j = at(job);
     j.open = false;
+    turns_.end(j);
     planner_.job_gone();
     follower_.set_jobs(open_jobs());
     pages_.each([&](page& p) {
@@ -368,10 +396,10 @@ class pager {
   static constexpr std::uint32_t trusted_after = 2;
   static constexpr int most_shrinks = 8;  ///< rounds of sending blocks away for a lower limit
 
-  /// Whether the job's next block is better off without a mapping of its own. Several jobs' steps drift against each
-  /// other, and any block may have to leave.
+  /// Whether the job's next block is better off without a mapping of its own. Where several jobs' steps run at the same
+  /// time, any block may have to leave.
   [[nodiscard]] bool stays(pager_job const& j, foresight const& f) const noexcept {
-    if (f.as == 0 || j.trust < trusted_after || jobs_open() != 1) return false;
+    if (f.as == 0 || j.trust < trusted_after || (jobs_open() != 1 && !j.plan->takes_turns())) return false;
     std::uint32_t const number = j.log.births();
     return j.plan->stays(number) && (!options_.leave_mapped || j.plan->shares_mapping(number));
   }
@@ -385,6 +413,11 @@ class pager {
     return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](auto const& j) { return j->open; }));
   }
   [[nodiscard]] pager_job& at(job_id job) noexcept { return *jobs_[static_cast<std::uint32_t>(job)]; }
+
+  /// Whether it may be otherwise now that other jobs' steps are over.
+  [[nodiscard]] bool may_find_more(std::unique_lock<std::mutex>& lock, pager_job const& j, error const& e) noexcept {
+    return e.code == errc::out_of_memory && turns_.await_others(lock, j);
+  }
 
   /// A held page is made ready for an operation on `on`.
   [[nodiscard]] result<void> prepare(pager_job& j, page& p, stream on, bool writes) noexcept {
@@ -460,6 +493,7 @@ class pager {
   step_planner::jobs jobs_;
   step_planner planner_;
   step_follower<pages_type> follower_;
+  turns turns_;
   remaker<pages_type> remaker_;
   std::uint64_t lives_ = 0;  ///< jobs added
   bool stopped_ = false;

@@ -40,6 +40,14 @@ struct running {
   }
 };
 
+/// Whether a job's step has to wait for others' (`turns`).
+enum class turn : std::uint8_t {
+  none,     ///< it doesn't
+  due,      ///< before its first access
+  awaited,  ///< it does now
+  taken,    ///< it runs
+};
+
 struct pager_job {
   pager_job(std::uint32_t number, std::uint32_t own_priority, pager_options const& o) noexcept
       : index(number), priority(own_priority), log(o.most_events), known(o.most_plans) {}
@@ -58,12 +66,15 @@ struct pager_job {
   std::uint64_t fingerprint = 0;    ///< of the step before; 0: not known
 
   std::shared_ptr<step_plan const> plan;  ///< in force; null: on demand
-  std::size_t at_leg = 0;
-  std::size_t next_out = 0;     ///< in the leg
-  std::size_t next_return = 0;  ///< in the leg, and beyond its end in the next one
+  std::size_t next_out = 0;
+  std::size_t next_return = 0;  ///< beyond the end: of the next step's
   bool by_plan = false;         ///< since the step's beginning
   std::uint32_t trust = 0;      ///< steps on end that went by plan
   std::uint32_t repeats = 0;    ///< of them, those by this very plan
+
+  gmlake::swap::turn turn = gmlake::swap::turn::none;
+  time had{};                 ///< of the device, in steps that took turns
+  std::uint32_t held_up = 0;  ///< times on end that it got nowhere while others waited
 
   // In this step.
   bytes evicted = 0;
@@ -85,9 +96,6 @@ struct pager_job {
     idle->thread = self;
     return idle;
   }
-
-  [[nodiscard]] leg const& now() const noexcept { return plan->legs()[at_leg]; }
-  [[nodiscard]] leg const& next() const noexcept { return plan->legs()[(at_leg + 1) % plan->legs().size()]; }
 };
 
 }  // namespace gmlake::swap

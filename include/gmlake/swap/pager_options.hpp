@@ -30,6 +30,8 @@ struct pager_options {
   /// Schedules keep so far below the limit, for what lies idle in chunks that are used in part.
   time ahead{1'000'000};    ///< what the channel carries in that time
   time look_every{50'000};  ///< how often, at most, the ends of operations look which moves are over; 0: each does
+  /// How long a job that waits for its turn sees others get nowhere before it goes all the same.
+  time patience{1'000'000'000};
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
   double drift = 0.1;       ///< share of a step's time by which measured times may depart before it is planned again
   std::size_t most_events = 2'000'000;  ///< of one step, beyond which it is not logged; 12 bytes each
@@ -50,6 +52,8 @@ struct pager_stats {
   std::uint64_t refused = 0;     ///< blocks that were to leave and stayed: the host had no memory, the driver failed
   std::uint64_t host_waits = 0;  ///< waits for memory to become free
   std::uint64_t host_wait_ns = 0;
+  std::uint64_t turns_awaited = 0;  ///< steps that waited for other jobs' steps
+  std::uint64_t turns_passed = 0;   ///< steps that got nowhere while others waited for them
   std::uint64_t steps = 0;
   std::uint64_t steps_by_schedule = 0;  ///< from end to end
   std::uint64_t departures = 0;         ///< steps that did something else than the schedule in force foresaw
@@ -60,7 +64,7 @@ struct pager_stats {
 
 /// What the schedule in force is expected to come to.
 struct forecast {
-  time step{};            ///< a step's time
+  time step{};            ///< a step's time; where jobs take turns, of a step of each
   time stalled{};         ///< of that, waiting
   bytes peak = 0;         ///< of swappable blocks
   bytes target = 0;       ///< what the schedule was made for

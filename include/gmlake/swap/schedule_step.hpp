@@ -13,8 +13,8 @@
 
 #include "gmlake/swap/least_stall.hpp"
 #include "gmlake/swap/lowest_peak.hpp"
+#include "gmlake/swap/one_after_another.hpp"
 #include "gmlake/swap/recomputing.hpp"
-#include "gmlake/swap/side_by_side.hpp"
 
 namespace gmlake::swap {
 
@@ -33,7 +33,7 @@ namespace gmlake::swap {
   return {std::move(*best), meets};
 }
 
-/// Of a common step. Where contents are made again, `of` has the parts of what is split.
+/// Of a round of steps. Where contents are made again, `of` has the parts of what is split.
 struct step_schedule {
   joint_program of;
   std::vector<absence> discarded;  ///< what is away without being copied, and made again

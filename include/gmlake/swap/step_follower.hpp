@@ -48,13 +48,15 @@ class step_follower {
     if (repeats == 0) unmap(j);
     j.repeats = repeats;
     if (plan != nullptr && plan == j.plan) {
-      std::size_t const ended = j.now().returns.size();
+      std::size_t const ended = plan->moves().returns.size();
       j.next_return = j.next_return > ended ? j.next_return - ended : 0;
       j.next_out = 0;
-      j.at_leg = (j.at_leg + 1) % plan->legs().size();
     } else {
       take_up(j, std::move(plan));
     }
+  }
+  /// It may go on: what comes back before its first operation begins to.
+  void begin_returns(pager_job& j) noexcept {
     if (j.plan != nullptr) come_back(j, -1);
   }
 
@@ -62,7 +64,7 @@ class step_follower {
   [[nodiscard]] foresight of_birth(pager_job const& j, bytes n) const noexcept {
     std::uint32_t const number = j.log.births();
     if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n)) return {.now = now()};
-    presence const there = j.plan->presence_of(j.plan->variable_born(number), j.at_leg, j.log.operations());
+    presence const there = j.plan->presence_of(j.plan->variable_born(number), j.log.operations());
     return foreseen(j, (std::uint64_t{j.index} + 1) << 32 | number, there, 0);
   }
 
@@ -88,12 +90,12 @@ class step_follower {
   }
 
   /// Whether what the plan sends away stays mapped, which spares driver calls. Whoever touches it then without saying
-  /// so finds other data; so not before every leg has been gone through, in which that would have been a fault.
+  /// so finds other data; so not before some steps in which that would have been a fault.
   [[nodiscard]] static bool leaves_mapped(pager_job const& j) noexcept {
-    return j.by_plan && j.repeats >= steps_unmapped(*j.plan);
+    return j.by_plan && j.repeats >= steps_unmapped;
   }
   void unmap(pager_job& j) noexcept {
-    if (j.repeats >= least_unmapped) pages_->unmap_absent();
+    if (j.repeats >= steps_unmapped) pages_->unmap_absent();
     j.repeats = 0;
   }
 
@@ -101,7 +103,7 @@ class step_follower {
   void take_up(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     if (plan == nullptr && j.plan == nullptr) return;
     j.plan = std::move(plan);
-    j.at_leg = j.next_out = j.next_return = 0;
+    j.next_out = j.next_return = 0;
     pages_->each([&](page& p) {
       if (p.job != j.index) return;
       pages_->rekey(p, [&](page& q) {
@@ -130,7 +132,7 @@ class step_follower {
   /// Sends away what is to leave once operation i has ended, in the schedule's order.
   void go_away(pager_job& j, std::uint32_t i) noexcept {
     vacating const way = leaves_mapped(j) ? vacating::leave : vacating::unmap;
-    for (auto const& outs = j.now().outs; j.next_out < outs.size(); ++j.next_out) {
+    for (auto const& outs = j.plan->moves().outs; j.next_out < outs.size(); ++j.next_out) {
       planned_out const& o = outs[j.next_out];
       if (o.after > i) return;
       page* const p = page_of(j, o.variable);
@@ -146,19 +148,19 @@ class step_follower {
   }
 
   /// Begins the returns whose time has come when operation i has ended, in their order, as far as there is memory.
+  /// Those of the next step's beginning wait for it where other jobs' steps may come between.
   void come_back(pager_job& j, std::int64_t i) noexcept {
     for (;; ++j.next_return) {
-      auto const& own = j.now().returns;
-      auto const& next = j.next().returns;
-      bool const ahead = j.next_return >= own.size();
-      if (ahead && j.next_return - own.size() >= next.size()) return;
-      planned_return const& r = ahead ? next[j.next_return - own.size()] : own[j.next_return];
+      auto const& all = j.plan->moves().returns;
+      bool const ahead = j.next_return >= all.size();
+      if (j.next_return >= 2 * all.size()) return;
+      planned_return const& r = all[ahead ? j.next_return - all.size() : j.next_return];
+      if (ahead && r.from >= 0 && j.plan->takes_turns()) return;
       if (r.from + (ahead ? j.plan->operations() : 0) > i + 1) return;
       page* const p = page_of(j, r.variable);
       if (p == nullptr || p->users > 0) continue;
       auto const begins = static_cast<std::uint32_t>(std::max(r.from, std::int64_t{0}));
-      std::size_t const its_leg = ahead ? (j.at_leg + 1) % j.plan->legs().size() : j.at_leg;
-      presence const there = j.plan->presence_of(r.variable, its_leg, begins);
+      presence const there = j.plan->presence_of(r.variable, begins);
       if (!pages_->begin_return(*p, foreseen(j, p->as, there, ahead ? j.plan->operations() : 0))) return;
     }
   }

@@ -23,6 +23,7 @@ struct identity {
   std::uint32_t number = 0;  ///< born, left over: in that order
   std::uint64_t serial = 0;  ///< elder: which page
   address begin{};           ///< and where
+  bool outlives = false;     ///< born: it is there when the step is over
 };
 
 /// What blocks count for in schedules: movable ones take whole chunks, smaller ones share them.
@@ -155,7 +156,8 @@ class step_log {
       number[i] = static_cast<std::uint32_t>(made.program.variables.size());
       made.program.variables.push_back(std::move(made_of));
       bool const stays = v.is == identity::kind::left_over && v.death == alive;
-      made.who.push_back({stays ? identity::kind::elder : v.is, going[i], v.serial, v.begin});
+      bool const outlives = v.is == identity::kind::born && v.death == alive;
+      made.who.push_back({stays ? identity::kind::elder : v.is, going[i], v.serial, v.begin, outlives});
     }
     for (use const& u : uses_) {
       variable const& of = variables_[u.variable];

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "gmlake/swap/claims.hpp"
 #include "gmlake/swap/own_mappings.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/schedule.hpp"
 #include "gmlake/swap/step_log.hpp"
+#include "gmlake/swap/timing.hpp"
 
 namespace gmlake::swap {
 
@@ -36,33 +38,34 @@ struct presence {
 };
 
 /// What is carried out in one step.
-struct leg {
+struct planned_moves {
   std::vector<planned_out> outs;
   std::vector<planned_return> returns;
 };
 
 class step_plan {
  public:
-  /// `legs`: of the steps that follow one another, in turn; one at least. Blocks too small to be movable
-  /// have no mappings of their own. Throws `std::bad_alloc`. O(n log n).
-  step_plan(step_program const& p, std::vector<leg> legs, forecast const& expected)
+  /// Blocks too small to be movable have no mappings of their own. `in_turns`: with
+  /// other jobs' steps. Throws `std::bad_alloc`. O(n log n).
+  step_plan(step_program const& p, planned_moves moves, forecast const& expected, bool in_turns = false)
       : who_(p.who),
         prefixes_(p.prefixes),
         fingerprint_(p.fingerprint),
         counted_(p.counted),
-        legs_(std::move(legs)),
-        expected_(expected) {
+        moves_(std::move(moves)),
+        claims_(claims_of(p).beyond),
+        in_turns_(in_turns),
+        work_(starts_of(p.program).back()),
+        expected_(expected),
+        away_(moves_.outs) {
     auto const n = static_cast<std::uint32_t>(p.program.operations.size());
     std::vector<bool> leaves(who_.size());
     std::vector<std::uint32_t> moments;
-    for (leg const& l : legs_) {
-      for (planned_out const& o : l.outs) {
-        leaves[o.variable] = true;
-        moments.insert(moments.end(), {o.after, o.from % n});
-      }
-      away_.push_back(l.outs);
-      std::ranges::sort(away_.back(), {}, in_order);
+    for (planned_out const& o : moves_.outs) {
+      leaves[o.variable] = true;
+      moments.insert(moments.end(), {o.after, o.from % n});
     }
+    std::ranges::sort(away_, {}, in_order);
     std::vector<bool> const mapped = own_mappings(p.program, leaves, std::move(moments), p.counted.smallest);
     for (std::uint32_t v = 0; v < who_.size(); ++v) {
       variable const& of = p.program.variables[v];
@@ -89,9 +92,16 @@ class step_plan {
   [[nodiscard]] std::uint32_t operations() const noexcept { return static_cast<std::uint32_t>(prefixes_.size()); }
   /// Of all that a step does up to the end of operation i.
   [[nodiscard]] std::uint64_t prefix(std::uint32_t i) const noexcept { return prefixes_[i]; }
-  [[nodiscard]] std::vector<leg> const& legs() const noexcept { return legs_; }
+  [[nodiscard]] planned_moves const& moves() const noexcept { return moves_; }
   [[nodiscard]] identity const& who(std::uint32_t variable) const noexcept { return who_[variable]; }
   [[nodiscard]] forecast const& expected() const noexcept { return expected_; }
+
+  /// Whether the job's steps wait for their turn.
+  [[nodiscard]] bool takes_turns() const noexcept { return in_turns_; }
+  /// What the rest of the step, from before operation i on, takes at its peak beyond what is there between steps.
+  [[nodiscard]] bytes claim(std::uint32_t i) const noexcept { return i < claims_.size() ? claims_[i] : 0; }
+  /// How long a step's operations run.
+  [[nodiscard]] time work() const noexcept { return work_; }
 
   /// Whether the step's block of that number and size is foreseen.
   [[nodiscard]] bool knows(std::uint32_t born, bytes size) const noexcept {
@@ -102,14 +112,12 @@ class step_plan {
   [[nodiscard]] bool shares_mapping(std::uint32_t born) const noexcept { return !births_[born].mapped; }
   [[nodiscard]] std::uint32_t variable_born(std::uint32_t born) const noexcept { return born_[born]; }
 
-  /// Of a block that has memory when operation i begins, in a step that goes by the leg. Logarithmic.
-  [[nodiscard]] presence presence_of(std::uint32_t variable, std::size_t at_leg, std::uint32_t i) const noexcept {
+  /// Of a block that has memory when operation i begins. Logarithmic.
+  [[nodiscard]] presence presence_of(std::uint32_t variable, std::uint32_t i) const noexcept {
     std::uint32_t const n = operations();
-    if (planned_out const* const o = next_out(variable, at_leg, i)) return {o->gone, o->from};
+    if (planned_out const* const o = next_out(variable, i)) return {o->gone, o->from};
     if (lives_[variable].death != page::none) return {lives_[variable].death, lives_[variable].birth + n};
-    if (planned_out const* const o = next_out(variable, (at_leg + 1) % legs_.size(), 0)) {
-      return {n + o->gone, n + o->from};
-    }
+    if (planned_out const* const o = next_out(variable, 0)) return {n + o->gone, n + o->from};
     return {};
   }
 
@@ -140,12 +148,10 @@ class step_plan {
   };
   static constexpr auto in_order = [](planned_out const& o) noexcept { return std::pair(o.variable, o.after); };
 
-  /// When it leaves next in a leg, once operation i has begun; null: not in this step.
-  [[nodiscard]] planned_out const* next_out(std::uint32_t variable, std::size_t at_leg,
-                                            std::uint32_t i) const noexcept {
-    std::vector<planned_out> const& all = away_[at_leg];
-    auto const next = std::ranges::lower_bound(all, std::pair(variable, i), {}, in_order);
-    return next != all.end() && next->variable == variable ? &*next : nullptr;
+  /// When it leaves next, once operation i has begun; null: not in this step.
+  [[nodiscard]] planned_out const* next_out(std::uint32_t variable, std::uint32_t i) const noexcept {
+    auto const next = std::ranges::lower_bound(away_, std::pair(variable, i), {}, in_order);
+    return next != away_.end() && next->variable == variable ? &*next : nullptr;
   }
 
   [[nodiscard]] std::uint32_t variable_of(page const& p) const noexcept {
@@ -159,20 +165,20 @@ class step_plan {
   std::vector<std::uint64_t> prefixes_;
   std::uint64_t fingerprint_ = 0;
   block_counting counted_;
-  std::vector<leg> legs_;
+  planned_moves moves_;
+  std::vector<bytes> claims_;  ///< by operation
+  bool in_turns_;
+  time work_;
   forecast expected_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
   std::vector<std::uint32_t> born_, left_over_;          ///< variables by number
   std::vector<birth> births_;                            ///< by number of those born
   std::vector<life> lives_;                              ///< by variable
-  std::vector<std::vector<planned_out>> away_;           ///< by leg: what leaves, by variable
+  std::vector<planned_out> away_;                        ///< by variable
   std::unordered_map<std::uint64_t, std::uint32_t> elders_;
 };
 
-/// Steps on end by one plan before what it sends away is left mapped: as many as it has legs, and so many at least.
-inline constexpr std::size_t least_unmapped = 2;
-[[nodiscard]] inline std::size_t steps_unmapped(step_plan const& p) noexcept {
-  return std::max(least_unmapped, p.legs().size());
-}
+/// Steps on end by one plan before what it sends away is left mapped.
+inline constexpr std::uint32_t steps_unmapped = 2;
 
 }  // namespace gmlake::swap

@@ -3,7 +3,7 @@
 ///
 /// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
 /// plan counts, when operations take another time by now, and when the limit has changed or a job has gone. Each plan
-/// is for all jobs whose steps are known, side by side.
+/// is for all jobs whose steps are known, which take turns.
 
 #include <algorithm>
 #include <cmath>
@@ -129,7 +129,7 @@ class step_planner {
     }
     if (k.seen < k.plan_again_at) return false;
     // A plan's first steps find what the step before has left, and its mappings have to be made.
-    std::size_t const first = options_->leave_mapped && k.plan != nullptr ? steps_unmapped(*k.plan) + 1 : 1;
+    std::uint32_t const first = options_->leave_mapped ? steps_unmapped + 1 : 1;
     if (j.plan == k.plan && j.trust > first && j.repeats >= first && takes_long(j.evicted, j.plan->expected().step)) {
       bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);

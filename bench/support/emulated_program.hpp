@@ -1,0 +1,183 @@
+#pragma once
+/// Programs that repeat a step over a pager, on a GPU in emulated time: alone, or several jobs on one.
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "bench/support/emulated_gpu.hpp"
+#include "gmlake/pool/presets/lake.hpp"
+#include "gmlake/swap/numbers.hpp"
+#include "gmlake/swap/pager.hpp"
+#include "gmlake/swap/swapping_pool.hpp"
+
+namespace gmlake::bench {
+
+/// A GPU with a pager, as PyTorch's, but nothing depends on the machine that this runs on.
+class emulated_machine {
+  using device_pool = lake_pool<emulated_driver, emulated_streams>;
+  using host_pool = lake_pool<emulated_driver>;
+  using paged_pool = swap::swapping_pool<device_pool, host_pool, emulated_streams, emulated_copier>;
+
+ public:
+  explicit emulated_machine(emulated_costs const& costs)
+      : gpu_(costs),
+        device_(emulated_driver(gpu_), emulated_streams(gpu_)),
+        host_(emulated_driver(gpu_)),
+        pool_(device_, host_, emulated_streams(gpu_), emulated_copier(gpu_), {.smallest = smallest}),
+        pager_(pool_, options) {}
+
+  [[nodiscard]] emulated_gpu& gpu() noexcept { return gpu_; }
+  [[nodiscard]] auto& pager() noexcept { return pager_; }
+  /// Bytes of live blocks.
+  [[nodiscard]] bytes live() const { return device_.stats().live.now; }
+
+ private:
+  static constexpr bytes smallest = 4_MiB;
+  static constexpr swap::pager_options options{.smallest = 8_MiB,
+                                               .smallest_logged = 1_MiB,
+                                               .leave_mapped = true,
+                                               .in_background = false,
+                                               .look_every = swap::time::zero()};
+
+  emulated_gpu gpu_;
+  device_pool device_;
+  host_pool host_;
+  paged_pool pool_;
+  swap::pager<paged_pool> pager_;
+};
+
+/// A program that repeats its step, as a job on a stream of its own. Machine and program outlive it. Kernels take up to
+/// the share `jitter` longer or shorter than recorded.
+class emulated_program {
+ public:
+  emulated_program(emulated_machine& on, swap::program const& p, double jitter, stream s = emulated_gpu::compute,
+                   swap::job_id job = {})
+      : gpu_(&on.gpu()),
+        pager_(&on.pager()),
+        program_(&p),
+        jitter_(jitter),
+        stream_(s),
+        job_(job),
+        operations_(p.operations.size() + 1),
+        held_(p.variables.size()) {
+    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
+      swap::variable const& x = p.variables[v];
+      if (!x.carried) {
+        operations_[x.birth].births.push_back(v);
+        operations_[x.death].deaths.push_back(v);
+      }
+      for (swap::access const& a : x.accesses) operations_[a.operation].uses.push_back({v, a.reads, a.writes});
+    }
+  }
+  emulated_program(emulated_program const&) = delete;
+  emulated_program& operator=(emulated_program const&) = delete;
+  ~emulated_program() {
+    for (address const at : held_) {
+      if (at != address{}) (void)pager_->deallocate(at);
+    }
+  }
+
+  /// Makes what lives from step to step, as a program does before its first step. Errors: the pager's.
+  [[nodiscard]] result<void> begin() {
+    for (std::uint32_t v = 0; v < held_.size(); ++v) {
+      swap::variable const& x = program_->variables[v];
+      if (!x.carried) continue;
+      if (auto done = allocate(v); !done) return done;
+      if (auto done = pager_->access(held_[v], stream_, false, true, job_); !done) return done;
+      (void)pager_->end_operation(job_);
+      if (x.has_copy) (void)pager_->keep_copy(held_[v]);  // those too small to leave need none
+    }
+    return {};
+  }
+
+  /// Begins a step, or runs its next operation. Errors: the pager's; the program can't go on then.
+  [[nodiscard]] result<void> advance() {
+    if (!std::exchange(begun_, true)) {
+      pager_->begin_step(job_);
+      return {};
+    }
+    if (auto done = free(operations_[next_].deaths); !done) return done;
+    if (auto done = run(next_); !done) return done;
+    if (++next_ < program_->operations.size()) return {};
+    next_ = 0;
+    begun_ = false;
+    ++steps_;
+    return free(operations_.back().deaths);
+  }
+  /// A step, and waits for it. Errors likewise.
+  [[nodiscard]] result<void> step() {
+    do {
+      if (auto done = advance(); !done) return done;
+    } while (begun_);
+    gpu_->finish(stream_);
+    return {};
+  }
+
+  [[nodiscard]] bool between_steps() const noexcept { return !begun_; }
+  [[nodiscard]] std::uint32_t steps() const noexcept { return steps_; }
+  [[nodiscard]] swap::job_id job() const noexcept { return job_; }
+  /// When what it has queued so far will be done.
+  [[nodiscard]] swap::time end() const noexcept { return gpu_->end(stream_); }
+
+ private:
+  struct use {
+    std::uint32_t variable;
+    bool reads, writes;
+  };
+  /// What comes before an operation, and what it uses.
+  struct operation {
+    std::vector<std::uint32_t> deaths, births;
+    std::vector<use> uses;
+  };
+
+  [[nodiscard]] result<void> allocate(std::uint32_t v) {
+    auto const at = pager_->allocate(program_->variables[v].size, stream_, {}, job_);
+    if (!at) return failure(at.error());
+    held_[v] = *at;
+    return {};
+  }
+
+  [[nodiscard]] result<void> free(std::vector<std::uint32_t> const& all) {
+    for (std::uint32_t const v : all) {
+      if (auto done = pager_->deallocate(held_[v]); !done) return done;
+      held_[v] = address{};
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> run(std::uint32_t i) {
+    for (std::uint32_t const v : operations_[i].births) {
+      if (auto done = allocate(v); !done) return done;
+    }
+    for (use const& u : operations_[i].uses) {
+      auto done = pager_->access(held_[u.variable], stream_, u.reads, u.writes, job_);
+      if (!done) return done;
+    }
+    swap::time const kernel = jittered(program_->operations[i]);
+    gpu_->launch(kernel, stream_);
+    pager_->took(pager_->end_operation(job_), static_cast<std::uint64_t>(kernel.count()), job_);
+    return {};
+  }
+
+  [[nodiscard]] swap::time jittered(swap::time recorded) {
+    double const factor = 1 + jitter_ * (2 * random_.share() - 1);
+    return swap::time(std::llround(factor * static_cast<double>(recorded.count())));
+  }
+
+  emulated_gpu* gpu_;
+  decltype(&std::declval<emulated_machine&>().pager()) pager_;
+  swap::program const* program_;
+  double jitter_;
+  stream stream_;
+  swap::job_id job_;
+  swap::numbers random_{};
+  std::vector<operation> operations_;  ///< the last: the step's end
+  std::vector<address> held_;          ///< by variable
+  bool begun_ = false;                 ///< a step
+  std::uint32_t next_ = 0;             ///< operation
+  std::uint32_t steps_ = 0;
+};
+
+}  // namespace gmlake::bench
