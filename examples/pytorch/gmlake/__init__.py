@@ -231,9 +231,11 @@ def job(priority: int = 0, stream: Any = None, device: Any = None) -> Iterator[A
             threads = [threading.Thread(target=train, args=job) for job in jobs]
 
     It runs on `stream`, by default a new one, which is current inside and is what `with` gives: its backward passes are
-    told apart from others' by that. Where memory is short, what jobs of lower `priority` have leaves first. Jobs may come
-    and go while others run; what one leaves behind counts to the program. Raises `Error` if switched off, outside `swap`,
-    for a stream that is a job's already, and for a negative priority.
+    told apart from others' by that. Where the jobs' steps do not fit into the limit at once they take turns: a step's first
+    operator waits until the other jobs' steps that have begun need little more. Where memory is short all the same, what
+    jobs of lower `priority` have leaves first. Jobs may come and go while others run; what one leaves behind counts to the
+    program. Raises `Error` if switched off, outside `swap`, for a stream that is a job's already, and for a negative
+    priority.
     """
     if priority < 0:
         raise Error(f"gmlake: a job's priority is 0 or more, not {priority}")
