@@ -437,6 +437,34 @@ TEST_CASE("jobs take turns by plan: their sum keeps to the limit, and one that j
   CHECK(r.memory->stats().steps_by_schedule > three.steps_by_schedule);
 }
 
+TEST_CASE("what makes way for another job's step comes back when its own job's next step begins") {
+  // A weight that is used at a step's beginning, and steps that take most of the memory.
+  swap::program with_weight, large;
+  with_weight.operations.assign(6, swap::time(5'000'000));
+  with_weight.variables = {
+      {.size = 16 * mib, .birth = 0, .death = 6, .carried = true, .accesses = {{0}, {1, true, true}}},
+      {.size = 24 * mib, .birth = 3, .death = 5, .accesses = {{3, false, true}, {4}}}};
+  large.operations.assign(6, swap::time(5'000'000));
+  large.variables = {{.size = 40 * mib, .birth = 0, .death = 6, .accesses = {{0, false, true}, {5}}}};
+  pager_rig r(options(48 * mib));
+  paged_program<pager> first(*r.memory, with_weight, work), second(*r.memory, large, work, r.memory->add_job());
+  for (int k = 0; k < 8; ++k) {
+    first.step();
+    second.step();
+  }
+  swap::pager_stats const settled = r.memory->stats();
+  CHECK(settled.planned_out > 0);
+  for (int k = 0; k < 4; ++k) {
+    first.step();
+    CHECK(r.state(first.at(0)) != residency::mapped);
+    second.step();
+  }
+  CHECK(r.memory->stats().evictions == settled.evictions);
+  CHECK(r.memory->stats().planned_out == settled.planned_out + 4);
+  CHECK(r.memory->stats().planned_in == settled.planned_in + 4);
+  CHECK(r.memory->stats().misses == settled.misses);
+}
+
 TEST_CASE("a job that finds no memory while another has its turn waits for the end of that") {
   std::vector<swap::program> const programs{small_cnn(1, 40), small_cnn(2, 40)};
   bytes const limit = 52 * mib;
