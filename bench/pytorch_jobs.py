@@ -42,7 +42,7 @@ def run(jobs, guest, warm, limit):
     def program(name):
         torch.manual_seed(0)
         with gmlake.swappable() if limit else contextlib.nullcontext():
-            return PROGRAMS[name](still=True)[0]
+            return PROGRAMS[name](still=True)
 
     def stream():
         return gmlake.job() if limit else torch.cuda.stream(torch.cuda.Stream())
@@ -72,7 +72,7 @@ def run(jobs, guest, warm, limit):
         third.wait()
         try:
             with stream():
-                step = program(name)
+                step, _ = program(name)
                 for _ in range(steps):
                     step()
                 torch.cuda.current_stream().synchronize()
@@ -81,10 +81,11 @@ def run(jobs, guest, warm, limit):
             failed.append(f"{name}: {error}")
 
     programs = [program(name) for name, _ in jobs]
+    frozen = [p for _, unchanged in programs for p in unchanged]
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    with gmlake.swap(limit) if limit else contextlib.nullcontext():
-        threads = [threading.Thread(target=train, args=(i, *job, programs[i])) for i, job in enumerate(jobs)]
+    with gmlake.swap(limit, frozen=frozen) if limit else contextlib.nullcontext():
+        threads = [threading.Thread(target=train, args=(i, *job, programs[i][0])) for i, job in enumerate(jobs)]
         if guest is not None:
             threads.append(threading.Thread(target=visit, args=guest))
         for thread in threads:

@@ -465,6 +465,39 @@ TEST_CASE("what makes way for another job's step comes back when its own job's n
   CHECK(r.memory->stats().misses == settled.misses);
 }
 
+TEST_CASE("what the program has made before its jobs took steps is planned for with the job that uses it") {
+  pager_rig r(options(48 * mib));
+  address const weight = r.take(16 * mib, 7);
+  (void)r.memory->end_operation();
+  swap::job_id const jobs[] = {r.memory->add_job(), r.memory->add_job()};
+  auto const end = [&](swap::job_id job) { r.memory->took(r.memory->end_operation(job), 20'000'000, job); };
+  auto const step = [&](swap::job_id job, bytes n) {
+    r.memory->begin_step(job);
+    if (job == jobs[0]) {
+      must(r.memory->access(weight, work, true, false, job));
+      CHECK(stamped(weight, 16 * mib, 7));
+    }
+    end(job);
+    address const at = must(r.memory->allocate(n, work, {}, job));
+    must(r.memory->access(at, work, false, true, job));
+    end(job);
+    end(job);
+    must(r.memory->deallocate(at));
+    end(job);
+  };
+  auto const round = [&] {
+    step(jobs[0], 24 * mib);
+    step(jobs[1], 40 * mib);
+  };
+  for (int k = 0; k < 8; ++k) round();
+  swap::pager_stats const settled = r.memory->stats();
+  for (int k = 0; k < 4; ++k) round();
+  CHECK(r.memory->stats().evictions == settled.evictions);
+  CHECK(r.memory->stats().planned_out == settled.planned_out + 4);
+  CHECK(r.memory->stats().misses == settled.misses);
+  must(r.memory->deallocate(weight));
+}
+
 TEST_CASE("a job that finds no memory while another has its turn waits for the end of that") {
   std::vector<swap::program> const programs{small_cnn(1, 40), small_cnn(2, 40)};
   bytes const limit = 52 * mib;

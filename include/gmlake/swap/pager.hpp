@@ -126,6 +126,7 @@ class pager {
       return p == r->recomputing ? result<void>{} : failure(errc::invalid_argument, "access: it is being made again");
     }
     p->named = true;
+    if (p->job == 0 && j.index != 0 && jobs_.front()->log.step() == 0) adopt(j, *p);
     pages_.hold(*p);
     if (result<void> done = prepare(j, *p, on, writes); !done) {
       pages_.let_go(*p);
@@ -341,7 +342,8 @@ class pager {
   }
 
   /// Another job, with operations and steps of its own; where memory is out, blocks of jobs of lower priority leave
-  /// first. The first has priority 0. Throws `std::bad_alloc`.
+  /// first. The first has priority 0; while it takes no steps, what it has made is whose uses it first. Throws
+  /// `std::bad_alloc`.
   [[nodiscard]] job_id add_job(std::uint32_t priority = 0) {
     std::scoped_lock const lock(mutex_);
     for (auto& j : jobs_) {
@@ -413,6 +415,15 @@ class pager {
     return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](auto const& j) { return j->open; }));
   }
   [[nodiscard]] pager_job& at(job_id job) noexcept { return *jobs_[static_cast<std::uint32_t>(job)]; }
+
+  /// What a program that takes no steps itself has made, as models before training, is the job's that uses it first.
+  void adopt(pager_job& j, page& p) noexcept {
+    jobs_.front()->log.forget(p);
+    pages_.rekey(p, [&](page& q) {
+      q.job = j.index;
+      q.priority = j.priority;
+    });
+  }
 
   /// Whether it may be otherwise now that other jobs' steps are over.
   [[nodiscard]] bool may_find_more(std::unique_lock<std::mutex>& lock, pager_job const& j, error const& e) noexcept {

@@ -101,8 +101,14 @@ class step_log {
       variable& v = variables_[p.variable];
       v.death = std::max(operations_, v.used);
     });
+    forget(p);
+  }
+  /// It is gone, or another log's from now on.
+  void forget(page& p) noexcept {
     if (p.number < born_.size()) born_[p.number] = nullptr;
     if (p.rank < left_over_.size()) left_over_[p.rank] = nullptr;
+    p.number = p.rank = page::none;
+    p.logged_in = page::never;
   }
 
   /// By the operation that ends next. `recompute`: what making again what it found would have taken; none: it can't be.
