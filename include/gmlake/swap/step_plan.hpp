@@ -45,8 +45,8 @@ struct planned_moves {
 
 class step_plan {
  public:
-  /// Blocks too small to be movable have no mappings of their own. `in_turns`: with
-  /// other jobs' steps. Throws `std::bad_alloc`. O(n log n).
+  /// Blocks too small to be movable have no mappings of their own. `in_turns`: with other jobs' steps. Throws
+  /// `std::bad_alloc`. O(n log n).
   step_plan(step_program const& p, planned_moves moves, forecast const& expected, bool in_turns = false)
       : who_(p.who),
         prefixes_(p.prefixes),
