@@ -162,14 +162,14 @@ TEST_CASE("a step that gets on is waited for, and counts for its job") {
   jobs.step(0);
   CHECK(jobs[0].held_up == 0);
 
-  some_jobs slow(2, std::chrono::seconds(1));
+  some_jobs slow(2, std::chrono::seconds(2));
   slow[0].plan = plan_of(time(10));
   slow.begin(0);
   slow.take(0);
   slow.begin(1);
   std::thread waits([&] { slow.take(1); });
   for (int i = 0; i < 4; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
     slow.end_operations(0, 1);
   }
   waits.join();
