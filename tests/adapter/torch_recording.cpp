@@ -356,7 +356,9 @@ TEST_CASE("recording may start while other threads allocate") {
   REQUIRE(r.device().begin(p, only({b})));
   std::atomic<bool> stop = false;
   std::atomic<int> wrong = 0;
-  std::atomic<bytes> left = 0;
+  // There is something to record, whenever the threads get to run.
+  std::atomic<bytes> left = 1000;
+  (void)must(r.device().allocate(1000, a));
   std::vector<std::thread> all;
   for (std::uintptr_t t = 1; t < 4; ++t) {
     all.emplace_back([&, t] {
