@@ -164,17 +164,17 @@ class joint_run {
 double seconds(swap::time t) { return static_cast<double>(t.count()) / 1e9; }
 unsigned long long mib(bytes n) { return static_cast<unsigned long long>(n / 1_MiB); }
 
-struct planned_steps {
+struct counted_steps {
   swap::program const* of;
   std::uint32_t steps;
 };
 
 /// Whatever the order of steps, within the limit. Nothing where some step can't be taken within it.
-[[nodiscard]] std::optional<swap::time> bound_of(std::vector<planned_steps> const& all, bytes limit) {
+[[nodiscard]] std::optional<swap::time> bound_of(std::vector<counted_steps> const& all, bytes limit) {
   using swap::time_bound_parts::least_crossing;
   swap::machine const m;
   swap::time work{}, out{}, in{}, alone{};
-  for (planned_steps const& p : all) {
+  for (counted_steps const& p : all) {
     swap::setting const at(*p.of, m.channel);
     if (limit < swap::least_limit(at)) return std::nullopt;
     work += at.step_time() * p.steps;
@@ -212,7 +212,7 @@ bool table(settings const& given) {
     if (programs.size() < given.jobs.size()) programs.push_back(std::move(*p));
     else guest = std::move(*p);
   }
-  std::vector<planned_steps> all;
+  std::vector<counted_steps> all;
   for (std::size_t j = 0; j < programs.size(); ++j) all.push_back({&programs[j], given.jobs[j].steps});
   if (guest) all.push_back({&*guest, given.guest->steps});
   auto const run = [&](std::optional<bytes> limit) {

@@ -2,6 +2,7 @@
 
 #include "gmlake/swap/pager.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -525,6 +526,32 @@ TEST_CASE("a job that finds no memory while another has its turn waits for the e
   other.join();
   CHECK(r.reserved() <= limit);
   must(r.memory->deallocate(must(std::move(at))));
+}
+
+TEST_CASE("a job that asks for more than there can be is told so while others go on taking turns") {
+  pager_options o = options(52 * mib);
+  o.patience = std::chrono::minutes(1);
+  pager_rig r(o);
+  paged_program<pager> first(*r.memory, small_cnn(1, 40), work);
+  paged_program<pager> second(*r.memory, small_cnn(2, 40), work, r.memory->add_job());
+  for (int k = 0; k < 4; ++k) {
+    first.step();
+    second.step();
+  }
+  swap::job_id const newcomer = r.memory->add_job();
+  result<address> at = failure(errc::invalid_argument, "not yet");
+  std::atomic<bool> told = false;
+  std::thread other([&] {
+    at = r.memory->allocate(64 * mib, work, {}, newcomer);
+    told = true;
+  });
+  for (int k = 0; k < 2000 && !told; ++k) {
+    first.step();
+    second.step();
+  }
+  CHECK(told);
+  other.join();
+  CHECK(at.error().code == errc::out_of_memory);
 }
 
 TEST_CASE("states born in the first step and gradients left over from one to the next are known again in the third") {

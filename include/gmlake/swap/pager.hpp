@@ -72,29 +72,7 @@ class pager {
   [[nodiscard]] result<address> allocate(bytes n, stream on = {}, tag group = {}, job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
     pager_job& j = at(job);
-    running* const r = j.mine();
-    if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
-    bytes const evicted = seen_.evicted;
-    bool const of_step = r->recomputing == nullptr;
-    foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);
-    auto const made = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
-    j.evicted += seen_.evicted - evicted;
-    if (!made) {
-      if (!may_find_more(lock, j, made.error())) return failure(made.error());
-      lock.unlock();
-      return allocate(n, on, group, job);
-    }
-    if (page* const p = made->of) {
-      p->job = j.index;
-      p->priority = j.priority;
-      p->named = stopped_;
-      p->recomputes = !of_step;
-      pages_.hold(*p);
-      if (stopped_ && of_step) pages_.let_go(*p);  // operations are not told of
-      else r->holds.push_back({p});
-      if (of_step) j.log.born(*p);
-    }
-    return made->at;
+    return insisting<address>(lock, j, [&]() noexcept { return made(j, n, on, group); });
   }
 
   /// Takes a block back, wherever its memory is; errors and order as the swapping pool's.
@@ -118,33 +96,7 @@ class pager {
       turns_.await(lock, j);
       follower_.begin_returns(j);
     }
-    page* const p = remaker_.find(lock, at);
-    if (p == nullptr) return {};
-    running* const r = j.mine();
-    if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
-    if (remaker_.is_own(*p)) {
-      return p == r->recomputing ? result<void>{} : failure(errc::invalid_argument, "access: it is being made again");
-    }
-    p->named = true;
-    if (p->job == 0 && j.index != 0 && jobs_.front()->log.step() == 0) adopt(j, *p);
-    pages_.hold(*p);
-    if (result<void> done = prepare(j, *p, on, writes); !done) {
-      pages_.let_go(*p);
-      if (!may_find_more(lock, j, done.error())) return done;
-      lock.unlock();
-      return access(at, on, reads, writes, job);
-    }
-    time const recompute = p->recompute != nullptr ? p->recompute->takes : time::zero();
-    if (r->recomputing != nullptr) r->holds.push_back({p});  // in a step without recomputation it isn't there
-    else r->holds.push_back({p, reads, writes, recompute});
-    if (p->discarded) {
-      if (result<void> done = remaker_.make(lock, j, *p, on); !done) {
-        stop_holding(j, *p);
-        return done;
-      }
-    }
-    if (writes) p->recompute.reset();
-    return {};
+    return insisting<void>(lock, j, [&]() noexcept { return accessed(lock, j, at, on, reads, writes); });
   }
 
   /// This thread's operation has been launched, whatever it has used and allocated. Its number, in the order in which
@@ -351,13 +303,13 @@ class pager {
       auto const index = j->index;
       j = std::make_unique<pager_job>(index, priority, options_);
       j->life = ++lives_;
-      follower_.set_jobs(open_jobs());
+      follower_.set_jobs(jobs_open());
       return job_id{index};
     }
     auto const index = static_cast<std::uint32_t>(jobs_.size());
     jobs_.push_back(std::make_unique<pager_job>(index, priority, options_));
     jobs_.back()->life = ++lives_;
-    follower_.set_jobs(open_jobs());
+    follower_.set_jobs(jobs_open());
     return job_id{index};
   }
   /// It is over, its threads run no operation; blocks that it leaves are the first job's, for whoever frees them.
@@ -368,15 +320,14 @@ class pager {
     j.open = false;
     turns_.end(j);
     planner_.job_gone();
-    follower_.set_jobs(open_jobs());
+    follower_.set_jobs(jobs_open());
     pages_.each([&](page& p) {
       if (p.job != j.index) return;
       pages_.rekey(p, [&](page& q) {
         q.job = 0;
         q.priority = jobs_.front()->priority;
         q.next_use = page::never;
-        q.number = q.rank = page::none;
-        q.logged_in = page::never;
+        j.log.forget(q);
       });
     });
   }
@@ -425,9 +376,66 @@ class pager {
     });
   }
 
-  /// Whether it may be otherwise now that other jobs' steps are over.
-  [[nodiscard]] bool may_find_more(std::unique_lock<std::mutex>& lock, pager_job const& j, error const& e) noexcept {
-    return e.code == errc::out_of_memory && turns_.await_others(lock, j);
+  /// Tries again where memory is out and other jobs' steps come to their end, as often as there are others.
+  template <class T, std::invocable Attempt>
+  [[nodiscard]] result<T> insisting(std::unique_lock<std::mutex>& lock, pager_job const& j, Attempt attempt) noexcept {
+    result<T> done = attempt();
+    for (std::size_t others = jobs_open(); others > 1 && !done; --others) {
+      if (done.error().code != errc::out_of_memory || !turns_.await_others(lock, j)) break;
+      done = attempt();
+    }
+    return done;
+  }
+
+  [[nodiscard]] result<address> made(pager_job& j, bytes n, stream on, tag group) noexcept {
+    running* const r = j.mine();
+    if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
+    bytes const evicted = seen_.evicted;
+    bool const of_step = r->recomputing == nullptr;
+    foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);
+    auto const got = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
+    j.evicted += seen_.evicted - evicted;
+    if (!got) return failure(got.error());
+    if (page* const p = got->of) {
+      p->job = j.index;
+      p->priority = j.priority;
+      p->named = stopped_;
+      p->recomputes = !of_step;
+      pages_.hold(*p);
+      if (stopped_ && of_step) pages_.let_go(*p);  // operations are not told of
+      else r->holds.push_back({p});
+      if (of_step) j.log.born(*p);
+    }
+    return got->at;
+  }
+
+  [[nodiscard]] result<void> accessed(std::unique_lock<std::mutex>& lock, pager_job& j, address at, stream on,
+                                      bool reads, bool writes) noexcept {
+    page* const p = remaker_.find(lock, at);
+    if (p == nullptr) return {};
+    running* const r = j.mine();
+    if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
+    if (remaker_.is_own(*p)) {
+      return p == r->recomputing ? result<void>{} : failure(errc::invalid_argument, "access: it is being made again");
+    }
+    p->named = true;
+    if (p->job == 0 && j.index != 0 && jobs_.front()->log.step() == 0) adopt(j, *p);
+    pages_.hold(*p);
+    if (result<void> done = prepare(j, *p, on, writes); !done) {
+      pages_.let_go(*p);
+      return done;
+    }
+    time const recompute = p->recompute != nullptr ? p->recompute->takes : time::zero();
+    if (r->recomputing != nullptr) r->holds.push_back({p});  // in a step without recomputation it isn't there
+    else r->holds.push_back({p, reads, writes, recompute});
+    if (p->discarded) {
+      if (result<void> done = remaker_.make(lock, j, *p, on); !done) {
+        stop_holding(j, *p);
+        return done;
+      }
+    }
+    if (writes) p->recompute.reset();
+    return {};
   }
 
   /// A held page is made ready for an operation on `on`.
@@ -452,10 +460,6 @@ class pager {
     if (own && (h.reads || h.writes) && !p.recomputes) j.log.accessed(p, h.reads, h.writes, h.recompute);
     follower_.note_use(j, p, own);
     pages_.let_go(p);
-  }
-
-  [[nodiscard]] std::uint64_t open_jobs() const noexcept {
-    return static_cast<std::uint64_t>(std::ranges::count_if(jobs_, [](auto const& j) { return j->open; }));
   }
 
   [[nodiscard]] result<void> deallocate_after(address where, stream const* after) noexcept {

@@ -12,6 +12,7 @@
 /// Not thread-safe: the pager's lock guards it, and is given up while a job waits.
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -52,8 +53,7 @@ class turns {
     if (j.turn == turn::due) j.turn = turn::awaited;
     if (!may_go(j)) ++seen_->turns_awaited;
     while (!may_go(j)) {
-      std::uint64_t const before = ended_;
-      if (changed_.wait_for(lock, options_->patience) == std::cv_status::timeout && ended_ == before) pass(j);
+      if (!gets_on(lock)) pass(j);
     }
     if (j.turn != turn::awaited) return;  // it needs none any more, or another thread has taken it
     j.turn = turn::taken;
@@ -86,16 +86,20 @@ class turns {
     auto const runs = [](auto const& o) { return o->open && o->turn == turn::taken; };
     if (j.turn == turn::taken || std::ranges::none_of(*jobs_, runs)) return false;
     std::uint64_t const over = over_;
-    while (over_ == over) {
-      std::uint64_t const before = ended_;
-      bool const late = changed_.wait_for(lock, options_->patience) == std::cv_status::timeout;
-      if (late && over_ == over && ended_ == before) return false;
+    while (over_ == over && gets_on(lock)) {
     }
-    return true;
+    return over_ != over;
   }
 
  private:
   static constexpr std::uint32_t most_held_up = 3;
+
+  /// Waits for any change. False where there was none for as long as anybody has patience.
+  [[nodiscard]] bool gets_on(std::unique_lock<std::mutex>& lock) noexcept {
+    constexpr time most = std::chrono::hours(24 * 365);  // longer ones overflow the clock
+    std::uint64_t const before = ended_;
+    return changed_.wait_for(lock, std::min(options_->patience, most)) != std::cv_status::timeout || ended_ != before;
+  }
 
   /// Whether some plan in force needs jobs to take turns.
   [[nodiscard]] bool in_force() const noexcept {
