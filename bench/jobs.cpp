@@ -2,10 +2,11 @@
 // its own over one pager, on a GPU in emulated time. The same figures on every run.
 //
 // Every job has a stream, waits for its step's work at the step's end, and begins the next; one host's time is shared
-// by all, an operation at a time. All get warm first; then each takes its steps. A guest comes once a third of the
-// first job's steps are done, takes its own, and leaves with all its memory. Everything runs without a limit, of which
-// the peak is measured, and within each share of it. The bound: the sum of all kernels' times, what each lane must
-// carry whatever the order of steps, or what a job would take alone, whichever is the largest.
+// by all, an operation at a time. All get warm first; then each takes its steps, after which it is a job no more but
+// keeps its memory. A guest comes once a third of the first job's steps are done, takes its own, and leaves with all
+// its memory. Everything runs without a limit, of which the peak is measured, and within each share of it. The bound:
+// the sum of all kernels' times, what each lane must carry whatever the order of steps, or what a job would take alone,
+// whichever is the largest.
 //
 //     gmlake-bench-jobs [--jobs NAME:STEPS...] [--guest NAME:STEPS] [--share X...] [--warm N] [--folder FOLDER]
 
@@ -41,7 +42,7 @@ struct named_job {
 
 struct settings {
   std::string folder = std::string(shipped_traces()) + "/accesses";
-  std::vector<named_job> jobs{{"resnet50-mixed", 24}, {"gpt2", 24}, {"opt1.3b-recomputed", 12}};
+  std::vector<named_job> jobs{{"resnet50-mixed", 24}, {"gpt2", 24}, {"opt1.3b-lora-recomputed", 12}};
   std::optional<named_job> guest;
   std::vector<double> shares{0.8, 0.6, 0.5};
   std::uint32_t warm = 12;
@@ -77,8 +78,7 @@ class joint_run {
     auto& pager = machine_.pager();
     (void)pager.stop();
     for (std::uint32_t j = 0; j < programs_->size(); ++j) {
-      swap::job_id const id = j == 0 ? swap::job_id{} : pager.add_job();
-      jobs_.emplace_back(machine_, (*programs_)[j], *settings_, j, id, settings_->warm);
+      jobs_.emplace_back(machine_, (*programs_)[j], *settings_, j, pager.add_job(), settings_->warm);
       if (auto done = jobs_.back().program->begin(); !done) return failure(done.error());
     }
     if (limit) {
@@ -90,6 +90,7 @@ class joint_run {
     run_figures const before = so_far();
     for (std::uint32_t j = 0; j < jobs_.size(); ++j) jobs_[j].steps += settings_->jobs[j].steps;
     awaits_guest_ = guest_ != nullptr;
+    lasts_ = true;
     if (auto done = until_done(); !done) return failure(done.error());
     machine_.gpu().finish_all();
     run_figures all = so_far();
@@ -122,6 +123,7 @@ class joint_run {
         if (auto done = job.program->advance(); !done) return done;
         peak_ = std::max(peak_, machine_.live());
         any = true;
+        if (job.done() && lasts_) machine_.pager().end_job(job.program->job());
       }
       if (awaits_guest_ && jobs_.front().program->steps() >= settings_->warm + settings_->jobs.front().steps / 3) {
         awaits_guest_ = false;
@@ -130,9 +132,7 @@ class joint_run {
         if (auto done = jobs_.back().program->begin(); !done) return done;
       }
       for (; jobs_.size() > programs_->size() && jobs_.back().done(); jobs_.pop_back()) {
-        swap::job_id const id = jobs_.back().program->job();
         jobs_.back().program.reset();
-        machine_.pager().end_job(id);
       }
       if (!left) return {};
       if (!any) machine_.gpu().idle_until(next);
@@ -145,6 +145,7 @@ class joint_run {
   emulated_machine machine_;
   std::deque<running_job> jobs_;
   bytes peak_ = 0;
+  bool lasts_ = false;  ///< those that are done now have taken all their steps
   bool awaits_guest_ = false;
 };
 

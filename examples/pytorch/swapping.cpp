@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "export.hpp"
 #include "gmlake/adapter/torch_process.hpp"
@@ -96,19 +97,19 @@ GMLAKE_EXPORT char const* gmlake_page_stop(int device, unsigned long long limit)
     if (torch_swapper* const s = swapper_on(device)) tell(s->stop(limit), nullptr, "brought back");
   });
 }
-/// `uses`: of n blocks: 1 read, 2 written, 3 both; 4 besides: used still when the operation has ended.
+/// `uses`: of n blocks: 1 read, 2 written, 3 both; 4 besides: all are used still when the operation has ended.
 GMLAKE_EXPORT char const* gmlake_page_access(int device, unsigned long long const* blocks, unsigned char const* uses,
                                              std::size_t n, void* on) {
   torch_swapper* const s = swapper_on(device);
   if (s == nullptr) return nullptr;
   return attempt([&] {
+    std::vector<swap::block_use> all(n);
+    bool lingers = false;
     for (std::size_t i = 0; i < n; ++i) {
-      torch_use const use{.at = static_cast<address>(blocks[i]),
-                          .reads = (uses[i] & 1) != 0,
-                          .writes = (uses[i] & 2) != 0,
-                          .lingers = (uses[i] & 4) != 0};
-      check(torch_process::get().device(device).use(*s, use, to_stream(on)));
+      all[i] = {static_cast<address>(blocks[i]), (uses[i] & 1) != 0, (uses[i] & 2) != 0};
+      lingers = lingers || (uses[i] & 4) != 0;
     }
+    check(torch_process::get().device(device).use(*s, all, lingers, to_stream(on)));
   });
 }
 GMLAKE_EXPORT long long gmlake_page_operation(int device, void* on) {

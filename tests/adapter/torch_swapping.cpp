@@ -16,6 +16,9 @@ constexpr stream s{5};
 [[nodiscard]] address swappable(torch_rig& r, bytes n, std::uint32_t group = 0) {
   return must(r.device().allocate(n, s, placement::movable, swap::tag{group}));
 }
+[[nodiscard]] result<void> announce(torch_swapper& by, swap::block_use const& what, stream on) {
+  return by.access({&what, 1}, on);
+}
 
 }  // namespace
 
@@ -84,13 +87,13 @@ TEST_CASE("a paged program keeps to its limit, and gets it back") {
   std::vector<address> blocks;
   for (int i = 0; i < 6; ++i) {
     blocks.push_back(r.take(80_MiB, s));  // any request is swappable now
-    must(swapper.access({.at = blocks.back(), .reads = false, .writes = true}, s));
+    must(announce(swapper, {.at = blocks.back(), .writes = true}, s));
     (void)swapper.end_operation(s);
     CHECK(r.device().limit().held() <= 300_MiB);
   }
   CHECK(swapper.figures().swaps.absent >= 280_MiB);
   for (address const at : blocks) {
-    must(swapper.access({.at = at, .reads = true, .writes = false}, s));
+    must(announce(swapper, {.at = at, .reads = true}, s));
     swapper.took(swapper.end_operation(s), swap::time(1000));
     CHECK(r.device().limit().held() <= 300_MiB);
   }
@@ -117,7 +120,7 @@ TEST_CASE("what running operations use does not fit: an error, and nothing is lo
   address const a = r.take(80_MiB, s);
   (void)swapper.end_operation(s);
   address const b = r.take(80_MiB, s);
-  must(swapper.access({.at = a, .reads = true, .writes = false}, s));
+  must(announce(swapper, {.at = a, .reads = true}, s));
   result<address> const third = r.device().allocate(80_MiB, s);
   REQUIRE_FALSE(third);
   CHECK(third.error().code == errc::out_of_memory);
@@ -154,7 +157,8 @@ TEST_CASE("what is captured, or used beyond its operation, stays for good") {
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(400_MiB));
   auto const used = [&](address at, bool lingers) {
-    must(r.device().use(swapper, {.at = at, .reads = true, .writes = false, .lingers = lingers}, s));
+    swap::block_use const one{.at = at, .reads = true};
+    must(r.device().use(swapper, {&one, 1}, lingers, s));
     (void)swapper.end_operation(s);
   };
   std::vector<address> blocks;
@@ -188,7 +192,7 @@ TEST_CASE("steps that repeat are followed by schedule") {
     std::vector<address> saved;
     auto const run = [&](address reads, address writes) {
       for (address const at : {reads, writes}) {
-        if (at != address{}) must(swapper.access({.at = at, .reads = at == reads, .writes = at == writes}, s));
+        if (at != address{}) must(announce(swapper, {.at = at, .reads = at == reads, .writes = at == writes}, s));
       }
       swapper.took(swapper.end_operation(s), std::chrono::milliseconds(5));
     };
@@ -234,7 +238,7 @@ TEST_CASE("jobs on streams of their own have steps of their own, and share the l
   job jobs[] = {{first, 60_MiB}, {second, 40_MiB}};
   auto const run = [&](job& j, address reads, address writes) {
     for (address const at : {reads, writes}) {
-      if (at != address{}) must(swapper.access({.at = at, .reads = at == reads, .writes = at == writes}, j.on));
+      if (at != address{}) must(announce(swapper, {.at = at, .reads = at == reads, .writes = at == writes}, j.on));
     }
     swapper.took(swapper.end_operation(j.on), std::chrono::milliseconds(5));
   };

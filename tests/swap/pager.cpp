@@ -99,6 +99,31 @@ TEST_CASE("what a running operation uses stays, and too little memory for one is
   must(r.memory->access(address{77}, work, true, true));
 }
 
+TEST_CASE("all that an operation uses is announced at once, up to the first error") {
+  pager_rig r(options(4 * mib));
+  std::vector<address> blocks;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    blocks.push_back(r.take(2 * mib, i));
+    (void)r.memory->end_operation();
+  }
+  using uses = std::vector<swap::block_use>;
+  must(r.memory->access(uses{{blocks[1], true, false}, {blocks[3], true, true}}, work));
+  CHECK(stamped(blocks[1], 2 * mib, 1));
+  CHECK(stamped(blocks[3], 2 * mib, 3));
+  (void)r.memory->end_operation();
+
+  uses const too_much{{blocks[0], true, false}, {blocks[2], true, false}, {blocks[1], true, false}};
+  CHECK(r.memory->access(too_much, work).error().code == errc::out_of_memory);
+  CHECK(stamped(blocks[0], 2 * mib, 0));
+  CHECK(stamped(blocks[2], 2 * mib, 2));
+  CHECK_FALSE(r.memory->allocate(2 * mib, work));  // for both stay
+  (void)r.memory->end_operation();
+  must(r.memory->access(blocks[1], work, true, false));
+  CHECK(stamped(blocks[1], 2 * mib, 1));
+  (void)r.memory->end_operation();
+  for (address x : blocks) must(r.memory->deallocate(x));
+}
+
 TEST_CASE("on demand, programs keep to a limit") {
   for (double const share : {0.9, 0.7, 0.5}) {
     CAPTURE(share);

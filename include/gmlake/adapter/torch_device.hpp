@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -114,14 +115,18 @@ class torch_device {
     return *owned_swapper_;
   }
 
-  /// This thread's operation, about to be launched on `on`, uses a block: see `torch_swapper::access`. What is captured
-  /// is used again by the graph, without a word: it is brought in for good. Errors: the swapper's. Throws what the
-  /// runtime's `captured` throws.
-  [[nodiscard]] result<void> use(torch_swapper& by, torch_use const& what, stream on) const {
-    if (what.lingers || (paused() && runtime_.captured(on))) {
-      if (result<void> done = by.pin(what.at, on); !done) return done;
+  /// This thread's operation, about to be launched on `on`, uses these: see `torch_swapper::access`. What is captured
+  /// is used again by the graph, without a word, and what `lingers` by streams that nobody has told of, when the
+  /// operation has ended: it is brought in for good. Errors: the swapper's. Throws what the runtime's `captured`
+  /// throws.
+  [[nodiscard]] result<void> use(torch_swapper& by, std::span<swap::block_use const> uses, bool lingers,
+                                 stream on) const {
+    if (lingers || (paused() && runtime_.captured(on))) {
+      for (swap::block_use const& u : uses) {
+        if (result<void> done = by.pin(u.at, on); !done) return done;
+      }
     }
-    return by.access(what, on);
+    return by.access(uses, on);
   }
 
   // ---- private pools

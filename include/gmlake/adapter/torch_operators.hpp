@@ -8,10 +8,12 @@
 /// Python's: of tensors that wrap others (DTensor, jagged ones), a mode of Python's own sees it (`watch_wrapped`); of
 /// other modes' and subclasses' doings, only the operator as a whole is.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -68,6 +70,20 @@ class torch_operators {
     wrapped_.store(new mode(modes::get_stack_at(modes::stack_len() - 1)), std::memory_order_release);
   }
 
+  /// Operators that run nothing themselves, of those that are known by now, pass the key by at no cost. The
+  /// registrations last as long as what is returned.
+  [[nodiscard]] static std::vector<c10::RegistrationHandleRAII> pass_by() {
+    std::vector<c10::RegistrationHandleRAII> all;
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (c10::OperatorName const& name : dispatcher.getAllOpNames()) {
+      std::optional<c10::OperatorHandle> const op = dispatcher.findOp(name);
+      if (!op || !op->hasSchema() || read(*op, op->schema()).how == form::runs) continue;
+      all.push_back(dispatcher.registerImpl(name, key, c10::KernelFunction::makeFallthrough(), std::nullopt, nullptr,
+                                            "gmlake: runs nothing"));
+    }
+    return all;
+  }
+
   /// The fallback.
   static void run(c10::OperatorHandle const& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     c10::DispatchKeySet const below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key);
@@ -101,11 +117,8 @@ class torch_operators {
     std::vector<torch_operand>& results = made();
     for (c10::IValue const& v : torch::jit::last(*stack, f.returns)) {
       each_tensor(v, [&](at::Tensor const& t) {
-        void const* const begin = storage_of(t, w->watched);
-        for (torch_operand const& u : uses) {
-          if (u.begin == begin) return;
-        }
-        note(results, t, w->watched, false, true, f.lingers);
+        bool const given = std::ranges::find(uses, storage_of(t, w->watched), &torch_operand::begin) != uses.end();
+        if (!given) note(results, t, w->watched, false, true, f.lingers);
       });
     }
     if (!results.empty()) w->made(results);
@@ -196,10 +209,6 @@ class torch_operators {
   static void each_tensor(c10::IValue const& v, F&& f) {
     if (v.isTensor()) {
       if (at::Tensor const& t = v.toTensor(); t.defined()) each_part(t, f);
-    } else if (v.isTensorList()) {
-      for (at::Tensor const& t : v.toTensorVector()) {
-        if (t.defined()) each_part(t, f);
-      }
     } else if (v.isList()) {
       for (c10::IValue const& one : v.toListRef()) each_tensor(one, f);
     }
@@ -231,7 +240,8 @@ class torch_operators {
                    bool lingers) {
     void const* const begin = storage_of(t, kind);
     if (begin == nullptr) return;
-    for (torch_operand& u : all) {
+    for (std::size_t i = all.size(); i > 0 && all.size() - i < looked_back; --i) {
+      torch_operand& u = all[i - 1];
       if (u.begin != begin) continue;
       u.reads = u.reads || reads;
       u.writes = u.writes || writes;
@@ -239,6 +249,9 @@ class torch_operators {
     }
     all.push_back({begin, t.device().index(), reads, writes, lingers});
   }
+
+  /// Operators on lists have hundreds of operands: what is named again further on is told twice.
+  static constexpr std::size_t looked_back = 16;
 
   /// Empty ones, whose memory is used again by this thread's next operator.
   [[nodiscard]] static std::vector<torch_operand>& taken() {

@@ -91,20 +91,27 @@ class torch_paging final : public torch_operator_watcher {
 
   /// Of several devices' memory, the first one's pager counts the operator.
   static void announce(running& now, std::vector<torch_operand> const& all) {
-    torch_process& process = torch_process::get();
-    for (torch_operand const& o : all) {
-      torch_device* const d = process.opened(o.device);
+    std::vector<swap::block_use> uses;
+    uses.reserve(all.size());
+    for (auto next = all.begin(); next != all.end();) {
+      int const device = next->device;
+      bool lingers = false;
+      uses.clear();
+      for (; next != all.end() && next->device == device; ++next) {
+        uses.push_back({to_address(next->begin), next->reads, next->writes});
+        lingers = lingers || next->lingers;
+      }
+      torch_device* const d = torch_process::get().opened(device);
       torch_swapper* const pager = d != nullptr ? d->swapper() : nullptr;
       if (pager == nullptr || !pager->paging()) continue;
-      cudaStream_t const s = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(o.device)).stream();
+      cudaStream_t const s = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device)).stream();
       stream const on = static_cast<stream>(reinterpret_cast<std::uintptr_t>(s));
       if (now.device < 0) {
         now.pager = pager;
-        now.device = o.device;
+        now.device = device;
         now.on = on;
       }
-      torch_use const use{.at = to_address(o.begin), .reads = o.reads, .writes = o.writes, .lingers = o.lingers};
-      result<void> const done = d->use(*pager, use, on);
+      result<void> const done = d->use(*pager, uses, lingers, on);
       if (done) continue;
       TORCH_CHECK_WITH(OutOfMemoryError, done.error().code != errc::out_of_memory,
                        "CUDA out of memory. What an operator uses does not fit into the limit of ",

@@ -4,24 +4,18 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "gmlake/core/result.hpp"
 #include "gmlake/core/types.hpp"
 #include "gmlake/pool/pool_options.hpp"
+#include "gmlake/swap/block_use.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/swap_stats.hpp"
 #include "gmlake/swap/swappable.hpp"
 #include "gmlake/swap/swapping_pool.hpp"
 
 namespace gmlake {
-
-/// One use of a block by an operation.
-struct torch_use {
-  address at{};
-  bool reads = false;
-  bool writes = false;
-  bool lingers = false;  ///< by streams that nobody has told of, when the operation has ended: the block stays for good
-};
 
 struct torch_swap_figures {
   swap::swap_stats swaps;
@@ -67,8 +61,8 @@ class torch_swapper {
   [[nodiscard]] virtual swap::pause_outcome stop(bytes limit) noexcept = 0;
   /// Whether it has been started and not stopped.
   [[nodiscard]] virtual bool paging() const noexcept = 0;
-  /// This thread's operation, about to be launched on `on`, uses a block.
-  [[nodiscard]] virtual result<void> access(torch_use const& use, stream on) noexcept = 0;
+  /// This thread's operation, about to be launched on `on`, uses these.
+  [[nodiscard]] virtual result<void> access(std::span<swap::block_use const> uses, stream on) noexcept = 0;
   /// It has been launched. Its number, for `took`.
   [[nodiscard]] virtual std::int64_t end_operation(stream on) noexcept = 0;
   virtual void took(std::int64_t operation, swap::time time) noexcept = 0;

@@ -153,8 +153,8 @@ class torch_swapping final : public torch_swapper {
     return back;
   }
   bool paging() const noexcept override { return paging_.load(std::memory_order_acquire); }
-  result<void> access(torch_use const& use, stream on) noexcept override {
-    return pager_->access(use.at, on, use.reads, use.writes, job_of(on));
+  result<void> access(std::span<swap::block_use const> uses, stream on) noexcept override {
+    return pager_->access(uses, on, job_of(on));
   }
   std::int64_t end_operation(stream on) noexcept override {
     swap::job_id const job = job_of(on);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <span>
 #include <tuple>
@@ -174,15 +175,8 @@ class movable_stitcher : private stitch_maker<Config> {
     if (!base::collect(who)) return failure(errc::out_of_host_memory, "stitch");
     base::tails_.clear();
     drop_candidates([largest](chunk const& c) noexcept { return c.size > largest; });
-    std::span<extent> whole = whole_;
-    if (f.now != 0) {
-      prefer(who, f);
-      bytes sum = 0;
-      std::size_t enough = 0;
-      while (enough < whole.size() && sum < n) sum += whole[enough++].size;
-      whole = whole.first(enough);
-    }
-    stitch_choice const choice = base::choose(whole, n);
+    if (f.now != 0) prefer(who, f, n);
+    stitch_choice const choice = base::choose(whole_, n);
     shortfall_ = choice.shortfall;
     return base::chosen(choice);
   }
@@ -231,18 +225,37 @@ class movable_stitcher : private stitch_maker<Config> {
 
   /// Orders candidates: first what is free now, then what has to be waited for, as it is foreseen to be free. Of those
   /// alike the chunks that nobody wants before the block is gone, those wanted soonest after it at the front; then the
-  /// others, those wanted last at the front.
-  void prefer(claim who, foresight const& f) noexcept {
+  /// others, those wanted last at the front. Of whole chunks there are no more than make n bytes then. For want of
+  /// memory, candidates stay as they are.
+  void prefer(claim who, foresight const& f, bytes n) noexcept {
     p_->wants.learn(p_->stitches.all(), f.now);
-    auto const rank = [&](extent const& e) noexcept {
+    try {
+      keep_best(whole_, who, f, n);
+      keep_best(heads_, who, f, any_size);
+    } catch (std::bad_alloc const&) {
+    }
+  }
+  void keep_best(std::vector<extent>& all, claim who, foresight const& f, bytes n) {
+    ranked_.clear();
+    for (extent const& e : all) {
       std::uint64_t const at = p_->wants.first(*e.of, f.now);
       std::uint64_t from = 0;
       if (!p_->space.usable(who.first, *e.of, e.begin(), e.size)) from = e.of->ready > f.now ? e.of->ready : 1;
-      return at >= f.until ? std::tuple(from, false, at) : std::tuple(from, true, ~at);
-    };
-    auto const before = [&](extent const& a, extent const& b) noexcept { return rank(a) < rank(b); };
-    std::ranges::stable_sort(whole_, before);
-    std::ranges::stable_sort(heads_, before);
+      bool const wanted = at < f.until;
+      ranked_.push_back({{from, wanted, wanted ? ~at : at, ranked_.size()}, e});
+    }
+    if (n == any_size) {
+      std::ranges::sort(ranked_, {}, &ranked::rank);
+      std::ranges::transform(ranked_, all.begin(), &ranked::of);
+      return;
+    }
+    std::ranges::make_heap(ranked_, std::greater{}, &ranked::rank);
+    all.clear();
+    for (bytes sum = 0; sum < n && !ranked_.empty(); ranked_.pop_back()) {
+      std::ranges::pop_heap(ranked_, std::greater{}, &ranked::rank);
+      all.push_back(ranked_.back().of);
+      sum += ranked_.back().of.size;
+    }
   }
 
   template <std::predicate<chunk const&> Drops>
@@ -307,7 +320,7 @@ class movable_stitcher : private stitch_maker<Config> {
       if (!base::collect(who)) return failure(errc::out_of_host_memory, "stitch");
       std::span const has(s.chunks.get(), s.count);
       drop_candidates([&](chunk const& c) noexcept { return std::ranges::find(has, &c) != has.end(); });
-      if (f.now != 0) prefer(who, f);
+      if (f.now != 0) prefer(who, f, any_size);
       if (!replace_missing(s, n)) return false;
       if (late > 0) replace_late(who, s, n, f);
     } catch (std::bad_alloc const&) {
@@ -381,6 +394,13 @@ class movable_stitcher : private stitch_maker<Config> {
     base::give_back_taken(b, on, stamp);
   }
 
+  /// A candidate, and what it has before others: when it is free, whether it is wanted meanwhile, when, and its place.
+  struct ranked {
+    std::tuple<std::uint64_t, bool, std::uint64_t, std::size_t> rank;
+    extent of;
+  };
+
+  std::vector<ranked> ranked_;
   std::vector<std::size_t> missing_;
   std::vector<chunk*> replacing_;
   bytes shortfall_ = 0;  ///< of the last choice

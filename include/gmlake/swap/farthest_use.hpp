@@ -1,6 +1,8 @@
 #pragma once
 /// The block whose next use is farthest leaves first, as far as a schedule tells (Belady, IBM Systems Journal 5, 1966);
 /// before those, blocks of which none is known, the least recently used first.
+///
+/// Pages are put in order when somebody has to leave: where everything goes by schedule, nobody does.
 
 #include <tuple>
 
@@ -10,9 +12,23 @@ namespace gmlake::swap {
 
 class farthest_use {
  public:
-  void insert(page& p) noexcept { all_.insert(p); }
-  void erase(page& p) noexcept { all_.erase(set::s_iterator_to(p)); }
-  [[nodiscard]] page* next() const noexcept { return all_.empty() ? nullptr : const_cast<page*>(&*all_.begin()); }
+  void insert(page& p) noexcept {
+    p.ranked = false;
+    fresh_.push_back(p);
+  }
+  void erase(page& p) noexcept {
+    if (p.ranked) ranked_.erase(set::s_iterator_to(p));
+    else fresh_.erase(list::s_iterator_to(p));
+  }
+  [[nodiscard]] page* next() noexcept {
+    while (!fresh_.empty()) {
+      page& p = fresh_.front();
+      fresh_.pop_front();
+      ranked_.insert(p);
+      p.ranked = true;
+    }
+    return ranked_.empty() ? nullptr : &*ranked_.begin();
+  }
 
  private:
   struct sooner {
@@ -22,7 +38,9 @@ class farthest_use {
     }
   };
   using set = hooked_set<page, &page::by_next_use, sooner>;
-  set all_;
+  using list = hooked_list<page, &page::by_use>;
+  list fresh_;
+  set ranked_;
 };
 static_assert(VictimPolicy<farthest_use>);
 

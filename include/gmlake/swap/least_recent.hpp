@@ -15,9 +15,9 @@ class least_recent {
 
   void insert(page& p) noexcept { of(p).push_back(p); }
   void erase(page& p) noexcept { of(p).erase(list::s_iterator_to(p)); }
-  [[nodiscard]] page* next() const noexcept {
-    for (list const& l : by_priority_) {
-      if (!l.empty()) return const_cast<page*>(&l.front());
+  [[nodiscard]] page* next() noexcept {
+    for (list& l : by_priority_) {
+      if (!l.empty()) return &l.front();
     }
     return nullptr;
   }

@@ -65,6 +65,7 @@ struct page {
   list_hook by_place;  ///< among those coming, or those out
   list_hook by_use;
   set_hook by_next_use;
+  bool ranked = false;  ///< in the order of next uses
 };
 
 }  // namespace gmlake::swap

@@ -34,9 +34,11 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "gmlake/swap/block_use.hpp"
 #include "gmlake/swap/farthest_use.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
@@ -56,7 +58,7 @@ class pager {
       : options_(options),
         pages_(pool, options_, seen_),
         planner_(jobs_, options_, seen_),
-        follower_(pages_, seen_),
+        follower_(pages_, jobs_, seen_),
         turns_(jobs_, options_, seen_),
         remaker_(pages_, jobs_, seen_) {
     jobs_.push_back(std::make_unique<pager_job>(0, 0, options_));
@@ -90,13 +92,22 @@ class pager {
   /// it has to have one (`turns`). No effect on other addresses. Errors: the pool's;
   /// `out_of_memory` where what running operations use leaves no room: then the block is where it was.
   [[nodiscard]] result<void> access(address at, stream on, bool reads, bool writes, job_id job = {}) noexcept {
+    block_use const one{at, reads, writes};
+    return access({&one, 1}, on, job);
+  }
+  /// All that it uses, one after the other. The first error ends it; what stands before stays as said.
+  [[nodiscard]] result<void> access(std::span<block_use const> uses, stream on, job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
-    pager_job& j = this->at(job);
+    pager_job& j = at(job);
     if (j.turn == turn::due || j.turn == turn::awaited) {
       turns_.await(lock, j);
       follower_.begin_returns(j);
     }
-    return insisting<void>(lock, j, [&]() noexcept { return accessed(lock, j, at, on, reads, writes); });
+    for (block_use const& use : uses) {
+      result<void> done = insisting<void>(lock, j, [&]() noexcept { return accessed(lock, j, use, on); });
+      if (!done) return done;
+    }
+    return {};
   }
 
   /// This thread's operation has been launched, whatever it has used and allocated. Its number, in the order in which
@@ -303,13 +314,11 @@ class pager {
       auto const index = j->index;
       j = std::make_unique<pager_job>(index, priority, options_);
       j->life = ++lives_;
-      follower_.set_jobs(jobs_open());
       return job_id{index};
     }
     auto const index = static_cast<std::uint32_t>(jobs_.size());
     jobs_.push_back(std::make_unique<pager_job>(index, priority, options_));
     jobs_.back()->life = ++lives_;
-    follower_.set_jobs(jobs_open());
     return job_id{index};
   }
   /// It is over, its threads run no operation; blocks that it leaves are the first job's, for whoever frees them.
@@ -320,7 +329,6 @@ class pager {
     j.open = false;
     turns_.end(j);
     planner_.job_gone();
-    follower_.set_jobs(jobs_open());
     pages_.each([&](page& p) {
       if (p.job != j.index) return;
       pages_.rekey(p, [&](page& q) {
@@ -409,9 +417,9 @@ class pager {
     return got->at;
   }
 
-  [[nodiscard]] result<void> accessed(std::unique_lock<std::mutex>& lock, pager_job& j, address at, stream on,
-                                      bool reads, bool writes) noexcept {
-    page* const p = remaker_.find(lock, at);
+  [[nodiscard]] result<void> accessed(std::unique_lock<std::mutex>& lock, pager_job& j, block_use const& use,
+                                      stream on) noexcept {
+    page* const p = remaker_.find(lock, use.at);
     if (p == nullptr) return {};
     running* const r = j.mine();
     if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
@@ -421,20 +429,20 @@ class pager {
     p->named = true;
     if (p->job == 0 && j.index != 0 && jobs_.front()->log.step() == 0) adopt(j, *p);
     pages_.hold(*p);
-    if (result<void> done = prepare(j, *p, on, writes); !done) {
+    if (result<void> done = prepare(j, *p, on, use.writes); !done) {
       pages_.let_go(*p);
       return done;
     }
     time const recompute = p->recompute != nullptr ? p->recompute->takes : time::zero();
     if (r->recomputing != nullptr) r->holds.push_back({p});  // in a step without recomputation it isn't there
-    else r->holds.push_back({p, reads, writes, recompute});
+    else r->holds.push_back({p, use.reads, use.writes, recompute});
     if (p->discarded) {
       if (result<void> done = remaker_.make(lock, j, *p, on); !done) {
         stop_holding(j, *p);
         return done;
       }
     }
-    if (writes) p->recompute.reset();
+    if (use.writes) p->recompute.reset();
     return {};
   }
 

@@ -71,6 +71,8 @@ struct pager_job {
   bool by_plan = false;         ///< since the step's beginning
   std::uint32_t trust = 0;      ///< steps on end that went by plan
   std::uint32_t repeats = 0;    ///< of them, those by this very plan
+  std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns
+  std::uint64_t beside = 1;     ///< jobs that run at the same time, where they don't
 
   gmlake::swap::turn turn = gmlake::swap::turn::none;
   time had{};                 ///< of the device, in steps that took turns

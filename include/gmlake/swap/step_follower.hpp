@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/pager_job.hpp"
@@ -18,10 +19,10 @@ namespace gmlake::swap {
 template <class Pages>
 class step_follower {
  public:
-  step_follower(Pages& pages, pager_stats& seen) noexcept : pages_(&pages), seen_(&seen) {}
+  using jobs = std::vector<std::unique_ptr<pager_job>>;
 
-  /// How many jobs take turns.
-  void set_jobs(std::uint64_t n) noexcept { jobs_ = n; }
+  step_follower(Pages& pages, jobs const& all, pager_stats& seen) noexcept
+      : pages_(&pages), jobs_(&all), seen_(&seen) {}
 
   /// The page's operation ends next: when it is used again.
   void note_use(pager_job const& j, page& p, bool own) noexcept {
@@ -44,6 +45,7 @@ class step_follower {
   /// A step has begun, for which `plan` is in force; null: none.
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
+    count_between(j);
     std::uint32_t const repeats = plan != nullptr && plan == j.plan ? std::min(j.repeats + 1, j.trust) : 0;
     if (repeats == 0) unmap(j);
     j.repeats = repeats;
@@ -119,7 +121,18 @@ class step_follower {
   [[nodiscard]] std::uint64_t tick_of(pager_job const& j, std::uint32_t operation) const noexcept {
     if (operation == page::none) return page::never;
     std::uint64_t const away = operation > j.log.operations() ? operation - j.log.operations() : 0;
-    return ticks_ + away * jobs_;
+    if (!j.plan->takes_turns()) return ticks_ + away * j.beside;
+    return ticks_ + away + operation / j.plan->operations() * j.between;
+  }
+  /// What other jobs do meanwhile.
+  void count_between(pager_job& j) const noexcept {
+    j.between = 0;
+    j.beside = 1;
+    for (auto const& o : *jobs_) {
+      if (o.get() == &j || !o->open || o->plan == nullptr) continue;
+      j.between += o->plan->operations();
+      ++j.beside;
+    }
   }
 
   [[nodiscard]] page* page_of(pager_job const& j, std::uint32_t variable) const noexcept {
@@ -166,8 +179,8 @@ class step_follower {
   }
 
   Pages* pages_;
+  jobs const* jobs_;
   pager_stats* seen_;
-  std::uint64_t jobs_ = 1;
   std::uint64_t ticks_ = 0;  ///< operations ended, of all jobs
 };
 

@@ -8,7 +8,7 @@
 /// | `erase(p)` | no longer |
 /// | `next()` | the page to leave next, null where there is none; it stays inserted |
 ///
-/// Of jobs, those of low priority give first. No call throws; logarithmic at most.
+/// Of jobs, those of low priority give first. No call throws; all are logarithmic at most, `next` in the mean.
 
 #include <concepts>
 
@@ -17,10 +17,10 @@
 namespace gmlake::swap {
 
 template <class V>
-concept VictimPolicy = std::default_initializable<V> && requires(V& v, V const& k, page& p) {
+concept VictimPolicy = std::default_initializable<V> && requires(V& v, page& p) {
   { v.insert(p) } noexcept -> std::same_as<void>;
   { v.erase(p) } noexcept -> std::same_as<void>;
-  { k.next() } noexcept -> std::same_as<page*>;
+  { v.next() } noexcept -> std::same_as<page*>;
 };
 
 }  // namespace gmlake::swap

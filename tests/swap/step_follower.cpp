@@ -1,0 +1,83 @@
+#include "gmlake/swap/step_follower.hpp"
+
+#include <concepts>
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace gmlake::swap {
+namespace {
+
+/// Pages of a pool in which there are none.
+struct no_pages {
+  template <std::invocable<page&> F>
+  void each(F&&) const {}
+  template <std::invocable<page&> F>
+  void rekey(page& p, F&& change) {
+    change(p);
+  }
+  [[nodiscard]] page* find(address) const { return nullptr; }
+  [[nodiscard]] bool send(page&, bool, vacating, bool) { return false; }
+  [[nodiscard]] bool begin_return(page&, foresight const&) { return true; }
+  void foresee(page const&, foresight const&) {}
+  bool look(bool) { return false; }
+  void unmap_absent() {}
+};
+
+/// Of so many operations, with a block that is born before the second one and dies before the last.
+[[nodiscard]] std::shared_ptr<step_plan const> plan_of(std::uint32_t operations, bool in_turns) {
+  step_program made;
+  made.program.operations.assign(operations, time(1000));
+  made.program.variables = {{.size = 2000, .birth = 1, .death = operations - 1, .accesses = {{1}, {operations - 2}}}};
+  made.prefixes.assign(operations, 0);
+  made.who = {{.is = identity::kind::born, .number = 0}};
+  return std::make_shared<step_plan const>(made, planned_moves{}, forecast{}, in_turns);
+}
+
+struct follower_rig {
+  explicit follower_rig(std::vector<std::shared_ptr<step_plan const>> const& plans) {
+    for (std::uint32_t i = 0; i < plans.size(); ++i) {
+      jobs.push_back(std::make_unique<pager_job>(i, 0, options));
+      jobs[i]->plan = plans[i];
+    }
+    follower.step_begun(*jobs[0], plans[0]);
+  }
+  /// Of the block that the first job makes next.
+  [[nodiscard]] foresight birth() const { return follower.of_birth(*jobs[0], 2000); }
+
+  pager_options options;
+  pager_stats seen;
+  no_pages pages;
+  step_follower<no_pages>::jobs jobs;
+  step_follower<no_pages> follower{pages, jobs, seen};
+};
+
+TEST_CASE("alone, what comes again in the next step comes so many operations later") {
+  foresight const f = follower_rig({plan_of(10, false)}).birth();
+  CHECK(f.now == 1);
+  CHECK(f.until == 9 + 2);  // freed behind what returns when the operation before its death has ended
+  CHECK(f.again == 11 + 1);
+}
+
+TEST_CASE("where jobs take turns, a step runs alone and the next one comes behind the others'") {
+  foresight const f = follower_rig({plan_of(10, true), plan_of(100, true), plan_of(7, true)}).birth();
+  CHECK(f.until == 9 + 2);
+  CHECK(f.again == 11 + 107 + 1);
+}
+
+TEST_CASE("where jobs run at the same time, each does so much of all that is done") {
+  foresight const f = follower_rig({plan_of(10, false), plan_of(100, false)}).birth();
+  CHECK(f.until == 2 * 9 + 2);
+  CHECK(f.again == 2 * 11 + 1);
+}
+
+TEST_CASE("jobs that are over, or do what nobody knows, take none of that time") {
+  follower_rig r({plan_of(10, true), plan_of(100, true), nullptr});
+  r.jobs[1]->open = false;
+  r.follower.step_begun(*r.jobs[0], r.jobs[0]->plan);
+  CHECK(r.birth().again == 11 + 1);
+}
+
+}  // namespace
+}  // namespace gmlake::swap
