@@ -2,12 +2,14 @@
 option(GMLAKE_BATCH_TESTS "Compile several test files in one unit; off is better for work on one of them" ON)
 
 # Sets `units` to what to compile for the sources, relative to this folder. A unit includes its sources' headers and then
-# each source in a namespace of its own, so that their helpers may have the same names. That suits sources that open no
-# namespace but the unnamed one and include nothing conditionally; the others stay units of their own.
+# each source in a namespace of its own, so that their helpers may have the same names; a source in such a namespace,
+# gmlake::<layer>::<name>_test, stays in that. Sources that open other named namespaces or include conditionally are
+# units of their own.
 function(gmlake_batches units)
-  set(per_batch 8)
+  set(per_batch 12)
   foreach(source IN LISTS ARGN)
     file(STRINGS ${source} unsuited REGEX "^(namespace [a-z]|#if|#define)")
+    list(FILTER unsuited EXCLUDE REGEX "_test {$")
     if(unsuited OR NOT GMLAKE_BATCH_TESTS)
       list(APPEND alone ${source})
     else()
@@ -30,8 +32,13 @@ function(gmlake_batches units)
       foreach(source IN LISTS sources)
         file(STRINGS ${source} own_includes REGEX "^#include ")
         list(APPEND includes ${own_includes})
-        string(MAKE_C_IDENTIFIER ${source} name)
-        string(APPEND bodies "namespace ${name} {\n#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n}\n")
+        set(body "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n")
+        file(STRINGS ${source} has_own_namespace REGEX "^namespace .*_test {$")
+        if(NOT has_own_namespace)
+          string(MAKE_C_IDENTIFIER ${source} name)
+          set(body "namespace ${name} {\n${body}}\n")
+        endif()
+        string(APPEND bodies "${body}")
         set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
       endforeach()
       list(REMOVE_DUPLICATES includes)

@@ -7,9 +7,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(eviction_policy, lru);
-}
 
 TEST_CASE("the stitch that has been idle longest goes first") {
   idle_model<lru> m(lru{{.stitches = 10}}, 30);

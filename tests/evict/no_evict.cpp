@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(eviction_policy, no_evict);
-}
 
 TEST_CASE("no stitch is ever one too many, but the oldest goes first where one must") {
   idle_model<no_evict> m(no_evict{}, 3);

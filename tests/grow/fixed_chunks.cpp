@@ -3,10 +3,9 @@
 #include "tests/grow/growth_policy_suite.hpp"
 
 using namespace gmlake;
+using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(growth_policy, fixed_chunks);
-}
 
 TEST_CASE("fixed chunks are of one size, 32 MiB unless another is chosen") {
   growth const little{.deficit = 1, .granule = 2_MiB};

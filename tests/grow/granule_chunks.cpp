@@ -3,10 +3,9 @@
 #include "tests/grow/growth_policy_suite.hpp"
 
 using namespace gmlake;
+using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(growth_policy, granule_chunks);
-}
 
 TEST_CASE("every growth is a range of its own, of single granules") {
   granule_chunks policy;

@@ -3,10 +3,9 @@
 #include "tests/observe/observer_suite.hpp"
 
 using namespace gmlake;
+using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(observer, counters);
-}
 
 TEST_CASE("peaks can start again from what is there now") {
   counters c;

@@ -5,10 +5,9 @@
 #include "tests/observe/observer_suite.hpp"
 
 using namespace gmlake;
+using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(observer, event_log);
-}
 
 TEST_CASE("marks stand between the events, where they were made") {
   event_log log;

@@ -3,10 +3,9 @@
 #include "tests/observe/observer_suite.hpp"
 
 using namespace gmlake;
+using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(observer, lifetime_log);
-}
 
 TEST_CASE("blocks are told by their addresses, streams by their first mention") {
   lifetime_log log;

@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(packer, plan::best_fit_decreasing);
-}
 
 TEST_CASE("a buffer goes into the smallest gap that suffices, not into the lowest") {
   plan::problem p;

@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(packer, plan::grouped);
-}
 
 TEST_CASE("buffers of a size whose lives are disjoint become a row") {
   plan::problem p;

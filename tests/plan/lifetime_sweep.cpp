@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(packer, plan::lifetime_sweep);
-}
 
 TEST_CASE("a sweep packs a stack to its peak") {
   std::uint64_t seed = 0;

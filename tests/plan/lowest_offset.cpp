@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(packer, plan::lowest_offset);
-}
 
 TEST_CASE("a stack is packed to its peak, since one of the orders is that of birth") {
   std::uint64_t seed = 0;

@@ -20,9 +20,7 @@ static_assert(plan::Packer<brief_portfolio>);
 
 }  // namespace
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(packer, brief_portfolio);
-}
 
 TEST_CASE("a portfolio is never above the packers in it, nor below its bound, and says whose the solution is") {
   std::uint64_t seed = 0;

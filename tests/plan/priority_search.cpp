@@ -18,9 +18,7 @@ static_assert(plan::Packer<brief_search>);
 
 }  // namespace
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(packer, brief_search);
-}
 
 TEST_CASE("guillotine cuts are put together again") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {  // known seeds: not every puzzle is solved in any given time

@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(stitch_policy, gmlake_limits);
-}
 
 TEST_CASE("fragLimit: smaller requests are never stitched") {
   CHECK_FALSE(gmlake_limits{}.stitches(2_MiB - 1, true));

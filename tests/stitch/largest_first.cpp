@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(stitch_policy, largest_first);
-}
 
 namespace {
 

@@ -5,9 +5,7 @@
 using namespace gmlake;
 using namespace gmlake::test;
 
-namespace gmlake::test {
 TEST_CASE_TEMPLATE_INVOKE(stitch_policy, no_stitch);
-}
 
 TEST_CASE("nothing is ever stitched, and everything is missing") {
   CHECK_FALSE(no_stitch{}.stitches(1_TiB, true));

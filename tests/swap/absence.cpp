@@ -10,7 +10,7 @@
 #include "tests/swap/naive.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::absence_test {
 namespace {
 
 program of_six(variable const& v) { return {std::vector<time>(6, time(1)), {v}}; }
@@ -61,4 +61,4 @@ TEST_CASE("what covers an operation is in its place around it, and adds up to wh
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::absence_test

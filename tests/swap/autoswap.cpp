@@ -6,7 +6,7 @@
 
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::autoswap_test {
 namespace {
 
 constexpr channel a_byte_a_ns{{time(0), 1'000'000'000}, {time(0), 1'000'000'000}};
@@ -80,4 +80,4 @@ TEST_CASE("it never stalls where it looks for the lowest peak, and keeps to a li
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::autoswap_test

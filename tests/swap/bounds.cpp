@@ -14,7 +14,7 @@
 #include "tests/swap/naive.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::bounds_test {
 namespace {
 
 bytes any_limit(setting const& at, std::mt19937& random) {
@@ -99,4 +99,4 @@ TEST_CASE("the peak's bound sees a short operation among many that decides it") 
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::bounds_test

@@ -11,7 +11,7 @@
 #include "gmlake/swap/simulate.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::changes_test {
 namespace {
 
 /// Every byte takes a nanosecond, either way.
@@ -90,4 +90,4 @@ TEST_CASE("the changes of a step add up to the simulation's peak") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::changes_test

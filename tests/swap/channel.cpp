@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace gmlake::swap {
+namespace gmlake::swap::channel_test {
 namespace {
 
 TEST_CASE("a transfer takes the latency and its bytes at the rate, rounded up") {
@@ -31,4 +31,4 @@ TEST_CASE("what fits into a time is what takes no longer") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::channel_test

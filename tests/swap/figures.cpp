@@ -14,7 +14,7 @@
 #include "gmlake/swap/time_bound.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::figures_test {
 namespace {
 
 struct named_program {
@@ -112,4 +112,4 @@ TEST_CASE("at two thirds of the peak a step takes a twentieth longer than it mus
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::figures_test

@@ -10,7 +10,7 @@
 #include "tests/swap/naive.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::lowest_peak_test {
 namespace {
 
 TEST_CASE("nothing stalls, and the peak never rises") {
@@ -85,4 +85,4 @@ TEST_CASE("a program without operations, or without time, has nothing to plan") 
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::lowest_peak_test

@@ -6,7 +6,7 @@
 
 #include "gmlake/swap/simulate.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::machine_test {
 namespace {
 
 TEST_CASE("operations take longer or shorter on another machine, and nothing else changes") {
@@ -34,4 +34,4 @@ TEST_CASE("a slower link takes what a faster one hides") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::machine_test

@@ -7,7 +7,7 @@
 
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::mix_test {
 namespace {
 
 TEST_CASE("a grid of mixes has each once, those of one score alone among them, and each adds up to one") {
@@ -53,4 +53,4 @@ TEST_CASE("there is no mix for a limit that can't be met") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::mix_test

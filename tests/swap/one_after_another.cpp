@@ -9,7 +9,7 @@
 #include "gmlake/swap/lowest_peak.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::one_after_another_test {
 namespace {
 
 /// What lives to the end was left over by the step before as well, half of it; the rest is freed with the step.
@@ -126,4 +126,4 @@ TEST_CASE("a step claims what is still to come of it beyond what the job has at 
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::one_after_another_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace gmlake::swap {
+namespace gmlake::swap::own_mappings_test {
 namespace {
 
 /// Over ten operations: a weight, what leaves from 2 to 7, what lives across that, and what comes and goes before it.
@@ -34,4 +34,4 @@ TEST_CASE("where they don't, those do without that come and go between two moves
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::own_mappings_test

@@ -6,7 +6,7 @@
 
 #include "gmlake/swap/step_plan.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::plan_step_test {
 namespace {
 
 constexpr std::uint32_t none = page::none;
@@ -247,4 +247,4 @@ TEST_CASE("jobs take turns where their steps do not all have room at once") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::plan_step_test

@@ -10,7 +10,7 @@
 #include "gmlake/swap/plan_step.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::recomputing_test {
 namespace {
 
 constexpr channel slow{{time(0), 1'000'000'000}, {time(0), 1'000'000'000}};  // a byte a nanosecond
@@ -173,4 +173,4 @@ TEST_CASE("a plan discards a block as soon as its operation has ended, and has n
   CHECK(made.plans[0]->expected().recomputed == discards);
 }
 
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::recomputing_test

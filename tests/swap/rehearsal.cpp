@@ -8,7 +8,7 @@
 #include "gmlake/swap/least_stall.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::rehearsal_test {
 namespace {
 
 using pool = lake_pool<simulated>;
@@ -76,4 +76,4 @@ TEST_CASE("a pool that is too small ends the rehearsal where it was asked for to
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::rehearsal_test

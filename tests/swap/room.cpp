@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace gmlake::swap {
+namespace gmlake::swap::room_test {
 namespace {
 
 TEST_CASE("room is given, taken and found as in a plain list") {
@@ -43,4 +43,4 @@ TEST_CASE("room is given, taken and found as in a plain list") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::room_test

@@ -6,7 +6,7 @@
 
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::schedule_test {
 namespace {
 
 program two() {
@@ -38,4 +38,4 @@ TEST_CASE("a schedule that isn't the program's is found out") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::schedule_test

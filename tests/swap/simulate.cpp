@@ -10,7 +10,7 @@
 #include "tests/swap/naive.hpp"
 #include "tests/swap/programs.hpp"
 
-namespace gmlake::swap {
+namespace gmlake::swap::simulate_test {
 namespace {
 
 /// Every byte takes a nanosecond, either way.
@@ -134,4 +134,4 @@ TEST_CASE("steps come out as when they are laid out one after the other, nanosec
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::simulate_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace gmlake::swap {
+namespace gmlake::swap::step_follower_test {
 namespace {
 
 /// Pages of a pool in which there are none.
@@ -80,4 +80,4 @@ TEST_CASE("jobs that are over, or do what nobody knows, take none of that time")
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::step_follower_test

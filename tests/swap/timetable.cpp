@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace gmlake::swap {
+namespace gmlake::swap::timetable_test {
 namespace {
 
 TEST_CASE("what is reserved is reserved in every step, also over its end") {
@@ -47,4 +47,4 @@ TEST_CASE("the earliest free stretch is found, as by looking at every instant") 
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::timetable_test

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace gmlake::swap {
+namespace gmlake::swap::turns_test {
 namespace {
 
 /// Four operations of so long, of which the first two claim 100 bytes.
@@ -219,4 +219,4 @@ TEST_CASE("a job that waits goes when its turn is taken back") {
 }
 
 }  // namespace
-}  // namespace gmlake::swap
+}  // namespace gmlake::swap::turns_test
