@@ -339,7 +339,8 @@ TEST_CASE("contents are checked on the host backend") {
 
 TEST_CASE("the report is one page that needs nothing else") {
   std::string const path = scratch + "/report.html";
-  ended const e = run("--preset expandable --preset lake --report " + path + " " + small + " " + traces + "/maskrcnn.csv.gz");
+  ended const e =
+      run("--preset expandable --preset lake --report " + path + " " + small + " " + traces + "/maskrcnn.csv.gz");
   CHECK(e.status == 0);
   std::string const page = contents(path);
   CHECK(page.size() < 2'000'000);
