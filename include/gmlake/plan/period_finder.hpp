@@ -74,12 +74,6 @@ class period_finder {
 
   [[nodiscard]] static constexpr bytes apart(bytes a, bytes b) noexcept { return a < b ? b - a : a - b; }
 
-  /// How live bytes went between an earlier point and here.
-  struct lag {
-    bytes excursion = 0;  ///< the highest above here
-    bool level = false;   ///< never lower than here, and as high there
-  };
-
   /// Steps one behind the other, not followed yet.
   struct row {
     log_point first;           ///< where the first begins
@@ -122,46 +116,53 @@ class period_finder {
     bytes const slack = lately_ / level_share;
     log_point* const known = table_.find(here, slack);
     log_point const before = known == nullptr ? log_point{} : *known;
+    bytes const excursion = known == nullptr ? 0 : excursion_since(log, before, here);
     // A loop's points stay where its first one was: so the next step's first one is a whole period later.
     if (known == nullptr) table_.add(here);
-    else if (before.number < log.first() || far(between(before, here))) *known = here;
-    if (end_.gram == here.gram && ends_step(log, end_, here)) return end_step(log, end_, here);
-    if (ends_step(log, before, here)) return end_step(log, before, here);
+    else if (before.number < log.first() || far(excursion)) *known = here;
+    if (end_.gram == here.gram) {
+      bytes const since_end = excursion_since(log, end_, here);
+      if (ends_step(log, end_, here, since_end)) return end_step(log, end_, here, since_end);
+    }
+    if (ends_step(log, before, here, excursion)) return end_step(log, before, here, excursion);
     return std::nullopt;
   }
 
-  [[nodiscard]] lag between(log_point const& before, log_point const& here) const noexcept {
+  /// How far above here live bytes were since an earlier point; 0 where there is none that is remembered.
+  [[nodiscard]] bytes excursion_since(step_log const& log, log_point const& before,
+                                      log_point const& here) const noexcept {
+    if (before.number == log_point::none || before.number < log.first()) return 0;
     bytes const high = highs_.over(before.number)->value;
-    bytes const low = lows_.over(before.number)->value;
-    bytes const excursion = high > here.live ? high - here.live : 0;
-    bytes const slack = excursion / level_share;
-    return {excursion, apart(before.live, here.live) <= slack && low + slack >= here.live};
+    return high > here.live ? high - here.live : 0;
   }
-  [[nodiscard]] bool far(lag const& l) const noexcept { return l.excursion > lately_ / excursion_share; }
+  [[nodiscard]] bool far(bytes excursion) const noexcept { return excursion > lately_ / excursion_share; }
+  /// Whether live bytes were as high at the earlier point as here, and never lower in between.
+  [[nodiscard]] bool level(log_point const& before, log_point const& here, bytes slack) const noexcept {
+    return apart(before.live, here.live) <= slack && lows_.over(before.number)->value + slack >= here.live;
+  }
 
   /// Whether the two points are a step apart, of the size of steps that is being followed or is to be from now on.
-  [[nodiscard]] bool ends_step(step_log const& log, log_point const& before, log_point const& here) noexcept {
-    if (before.number == log_point::none || before.number < log.first()) return false;
+  [[nodiscard]] bool ends_step(step_log const& log, log_point const& before, log_point const& here,
+                               bytes excursion) noexcept {
+    if (!far(excursion)) return false;
     std::uint64_t const length = here.number - before.number;
-    if (length < shortest_step) return false;
-    lag const since = between(before, here);
-    if (!far(since) || !since.level) return false;
+    bytes const slack = excursion / level_share;
+    if (length < shortest_step || !level(before, here, slack)) return false;
     if (period_ != 0 && here.number - end_.number > 2 * period_) period_ = 0;  // what was followed has ended
     if (period_ != 0) {
       if (before.number == end_.number) return true;
       if (before.number > end_.number) return length >= period_ - period_ / 4;  // the same, from another point on
       // Another point of the same steps is at their level. What is larger, and no multiple, ends lower.
-      if (here.live + since.excursion / level_share >= end_.live) return false;
+      if (here.live + slack >= end_.live) return false;
     }
-    return continues(log, before, here, since) && is_lasting(log, here);
+    return continues(log, before, here, slack) && is_lasting(log, here);
   }
 
   /// Adds a step to those of its size and level that may be followed; or, where these don't recur or are small ones
   /// inside it, begins anew with it.
   [[nodiscard]] bool continues(step_log const& log, log_point const& before, log_point const& here,
-                               lag const& since) noexcept {
+                               bytes slack) noexcept {
     std::uint64_t const length = here.number - before.number;
-    bytes const slack = since.excursion / level_share;
     row& r = row_;
     if (r.length != 0 && before.number >= r.last && alike(length, r.length) &&
         apart(r.first.live, here.live) <= slack) {
@@ -184,10 +185,11 @@ class period_finder {
     return here.number - row_.first.number >= lately / lasting_share;
   }
 
-  [[nodiscard]] found_step end_step(step_log const& log, log_point before, log_point const& here) noexcept {
+  [[nodiscard]] found_step end_step(step_log const& log, log_point before, log_point const& here,
+                                    bytes excursion) noexcept {
     end_ = here;
     period_ = here.number - before.number;
-    level_slack_ = between(before, here).excursion / level_share;
+    level_slack_ = excursion / level_share;
     row_ = {};
     return found(log, {before.number, here.number});
   }
