@@ -116,6 +116,42 @@ TEST_CASE("a pool can be told not to plan for a while") {
   }
 }
 
+TEST_CASE("a program whose blocks have been alone for long is watched no more, until they aren't") {
+  for (bool marked : {true, false}) {
+    CAPTURE(marked);
+    auto const lonely = [](training<planned_here>& t, std::uint32_t requests) {
+      for (std::uint32_t i = 0; i < requests; ++i) {
+        if (auto const at = t.take({.size = 1000 + i % 7 * 512, .on = t.stream_at(0)})) t.give(*at);
+      }
+    };
+    training<planned_here> t({.marked = marked, .validate_every = 512});
+    script const s = training_step({});
+    t.begin();
+    lonely(t, 100);
+    t.steps(marked ? 3 : 4, s);
+    follows(t, s, 1);
+    REQUIRE(t.seen().made == 1);
+    std::vector<plan::plan> const known = t.pool().plans();
+    CHECK_FALSE(known.front().repeats);  // so short a time was logged, as what comes before the steps
+    end(t);
+
+    training<planned_here> u({.marked = marked, .validate_every = 512});
+    u.begin();
+    lonely(u, 2 * plan::lull::long_enough);
+    u.steps(marked ? 3 : 4, s);
+    follows(u, s, 1);
+    std::vector<plan::plan> const later = u.pool().plans();
+    REQUIRE(later.size() == 1);
+    CHECK(later.front().repeats);
+    CHECK(plan::contents(later.front().requests) == plan::contents(known.back().requests));
+    // Nor does a lull in between disturb the plan.
+    lonely(u, 3 * plan::lull::long_enough);
+    sound(u);
+    CHECK(recovers(u, s, 4));
+    end(u);
+  }
+}
+
 TEST_CASE("a plan that is there while its step is under way waits for the next one") {
   for (bool marked : {true, false}) {
     for (int events = 0; events < 60; ++events) {

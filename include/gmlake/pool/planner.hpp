@@ -22,6 +22,7 @@
 #include "gmlake/observe/plan_stats.hpp"
 #include "gmlake/observe/snapshot.hpp"
 #include "gmlake/plan/learner.hpp"
+#include "gmlake/plan/lull.hpp"
 #include "gmlake/plan/plan_job.hpp"
 #include "gmlake/plan/plan_rules.hpp"
 #include "gmlake/plan/recent_requests.hpp"
@@ -129,6 +130,7 @@ class planner : public known_plans<Config> {
     }
     if (!std::exchange(watching_, true)) learner_.restart(p_->space.home().reserved());
     recent_.clear();
+    lull_ = {};
     bytes const before = now_->memory().taken();
     now_->leave(user);
     return now_->memory().taken() < before;
@@ -145,9 +147,8 @@ class planner : public known_plans<Config> {
   /// False: requests are neither learnt from nor planned, as from a program that is about to do something else.
   /// Precondition for that: none is followed. True: it begins to learn anew.
   void set_learning(bool on) noexcept {
-    if (on && !learns_) learner_.restart(p_->space.home().reserved());
+    if (on && !learns_) begin_anew();
     learns_ = on;
-    recent_.clear();
   }
 
   /// See the learner's.
@@ -460,7 +461,7 @@ class planner : public known_plans<Config> {
   }
 
   [[nodiscard]] address learn(request const& r, stream_index user, bytes n) noexcept {
-    if (p_->options.pinned || !learns_) return {};
+    if (p_->options.pinned || !learns_ || !watches()) return {};
     recent_.push(n, user - 1);
     std::optional<plan::plan> step;
     asked_ = true;
@@ -473,6 +474,21 @@ class planner : public known_plans<Config> {
     address const at = begin(r, user, n);
     begins_ = false;
     return at;
+  }
+
+  /// Whether there may be something to learn from the request to come.
+  [[nodiscard]] bool watches() noexcept {
+    bool const lull = lull_.lasts(p_->space.home().reserved() - p_->space.total());
+    if (!lull || begins_) [[unlikely]] {
+      if (!std::exchange(watching_, true)) begin_anew();
+    } else {
+      watching_ = false;
+    }
+    return watching_;
+  }
+  void begin_anew() noexcept {
+    learner_.restart(p_->space.home().reserved());
+    recent_.clear();
   }
 
   /// Has the step planned that has just come to its end, unless it is known.
@@ -570,7 +586,8 @@ class planner : public known_plans<Config> {
   std::uint64_t job_since_ = 0;  ///< requests logged when it began, at a step's end
   plan::learner learner_;
   bool asked_ = false;    ///< the learner, about a request that has not been served yet
-  bool watching_ = true;  ///< requests are logged: always but while a plan is followed that is trusted
+  bool watching_ = true;  ///< requests are logged: always but in a lull, and while a plan is followed that is trusted
+  plan::lull lull_;
   plan::recent_requests recent_;
   std::uint32_t remembered_at_ = track::none;
   std::uint32_t off_ = 0;  ///< requests on end that were not the plan's next, since `remembered_at_`

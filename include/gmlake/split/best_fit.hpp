@@ -15,29 +15,21 @@ class best_fit {
  public:
   [[nodiscard]] static bytes round(bytes n, bytes) noexcept { return align_up(n, block_alignment); }
 
-  void insert(block& b) noexcept {
-    unsigned const c = size_classes::of(b.size);
-    trees_[c].insert(b);
-    used_.set(c);
-  }
-
+  void insert(block& b) noexcept { insert(b, size_classes::of(b.size)); }
   void erase(block& b) noexcept {
     unsigned const c = size_classes::of(b.size);
-    if (tree& t = trees_[c]; &*t.begin() == &b && &*t.rbegin() == &b) {
-      t.clear();  // most often alone in its class: nothing to rebalance
-      used_.clear(c);
-    } else {
-      t.erase(tree::s_iterator_to(b));
-    }
+    erase(b, c, is_alone(trees_[c], b));
   }
 
   void resize(block& b, address begin, bytes size) noexcept {
     unsigned const c = size_classes::of(b.size);
-    bool const moves = c != size_classes::of(size) || !stays(trees_[c], b, {size, begin});
-    if (moves) erase(b);
+    unsigned const then = size_classes::of(size);
+    bool const alone = is_alone(trees_[c], b);
+    bool const moves = c != then || !(alone || stays(trees_[c], b, {size, begin}));
+    if (moves) erase(b, c, alone);
     b.begin = begin;
     b.size = size;
-    if (moves) insert(b);
+    if (moves) insert(b, then);
   }
 
   [[nodiscard]] block* find(bytes n) const noexcept {
@@ -79,6 +71,25 @@ class best_fit {
     [[nodiscard]] bool operator()(bytes n, block const& b) const noexcept { return n < b.size; }
   };
   using tree = hooked_set<block, &block::by_size, by_size>;
+
+  void insert(block& b, unsigned c) noexcept {
+    tree& t = trees_[c];
+    if (used_.has(c)) t.insert(b);
+    else t.insert_before(t.end(), b);
+    used_.set(c);
+  }
+  void erase(block& b, unsigned c, bool alone) noexcept {
+    if (alone) {
+      trees_[c].clear();  // nothing to rebalance
+      used_.clear(c);
+    } else {
+      trees_[c].erase(tree::s_iterator_to(b));
+    }
+  }
+  /// As most blocks are in their class.
+  [[nodiscard]] static bool is_alone(tree const& in, block const& b) noexcept {
+    return &*in.begin() == &b && &*in.rbegin() == &b;
+  }
 
   [[nodiscard]] static block* node(tree::const_iterator const& i) noexcept { return const_cast<block*>(&*i); }
   [[nodiscard]] block* first(unsigned c) const noexcept {

@@ -44,6 +44,7 @@ class size_classes {
     return ((divisions + division) << (level - 1)) * block_alignment;
   }
 
+  [[nodiscard]] bool has(unsigned c) const noexcept { return (words_[c / word_bits] >> (c % word_bits) & 1) != 0; }
   void set(unsigned c) noexcept {
     words_[c / word_bits] |= std::uint64_t{1} << (c % word_bits);
     summary_ |= std::uint64_t{1} << (c / word_bits);
