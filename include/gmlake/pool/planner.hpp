@@ -21,6 +21,7 @@
 
 #include "gmlake/observe/plan_stats.hpp"
 #include "gmlake/observe/snapshot.hpp"
+#include "gmlake/plan/adherence.hpp"
 #include "gmlake/plan/learner.hpp"
 #include "gmlake/plan/lull.hpp"
 #include "gmlake/plan/plan_job.hpp"
@@ -141,7 +142,7 @@ class planner : public known_plans<Config> {
     learner_.mark_step();
     if (!following_) begins_ = true;
     else if (!now_->served().on()->source().repeats) return;
-    else begins_ = now_->served().cursor() != 0 || misses_ != 0;  // else it begins here anyway
+    else begins_ = now_->served().cursor() != 0 || kept_.missed();  // else it begins here anyway
   }
 
   /// False: requests are neither learnt from nor planned, as from a program that is about to do something else.
@@ -199,18 +200,6 @@ class planner : public known_plans<Config> {
   }
 
  private:
-  /// A step may depart in so many requests, or one in `tolerated_share` of them, before its plan is given up.
-  static constexpr std::uint64_t tolerated = 64;
-  static constexpr std::uint64_t tolerated_share = 16;
-  /// Steps on end that depart in the same number of requests: they are regular, and another plan would fit them better.
-  static constexpr int most_departed = 32;
-  /// So many suffice where less is placed than not.
-  static constexpr int few_departed = 4;
-  /// Of a step's requests, the share without a place that is more than the blocks which live on.
-  static constexpr std::uint64_t placeless_share = 50;
-  /// A plan that was followed for so many steps on end is trusted; one given up too early again and again is refused
-  /// from then on.
-  static constexpr int trusted_after = 32;
   /// Looks for a gap cost a pass over the track; steps looked at, in one step of the program.
   static constexpr std::size_t most_looked_at = std::size_t{1} << 18;
   /// A little more than the lower bound, so that a good packing fits.
@@ -238,61 +227,38 @@ class planner : public known_plans<Config> {
     }
   }
   void end_step() noexcept {
-    std::uint64_t const placed = seen_.placed - placed_before_;
-    bool const kept = few_departed * misses_ <= placed && placed > 0;
-    if (!kept) departed_ += most_departed / few_departed;
-    else if (misses_ == 0) departed_ = 0;
-    else departed_ = misses_ == misses_before_ ? departed_ + 1 : 0;
-    misses_before_ = misses_;
-    misses_ = 0;
-    count_placeless(kept);
-    placed_before_ = seen_.placed;
+    track const* const now = now_->served().on();
+    bool const kept = kept_.end_step(now->source(), seen_.placed);
     looked_at_ = 0;
     remembered_at_ = track::none;
-    if (kept) ++steps_followed_;
-    track const* const now = now_->served().on();
     if (std::size_t const before = find(std::exchange(previous_, now)); before < tracks_.size()) {
       tracks_[before].next = now;
     }
-    if (kept && !left_too_early()) tracks_[index_of(now_->served().on())].left_early = 0;
+    if (kept && !left_too_early()) tracks_[index_of(now)].left_early = 0;
     if (watching_ && kept && trusted()) watching_ = false;
-  }
-
-  /// Lifetimes may have been learnt from a step of the usual sizes that kept some blocks for once: then another plan
-  /// places more. It is made anew for that, at longer and longer intervals, as they may be blocks that live on.
-  void count_placeless(bool kept) noexcept {
-    track const& t = *now_->served().on();
-    bool const many = std::exchange(placeless_count_, 0) * placeless_share > t.steps().size();
-    placeless_steps_ = kept && many ? placeless_steps_ + 1 : 0;
-    std::uint64_t const shape = plan::contents(t.source().requests);
-    if (placeless_steps_ < (shape == remade_ ? remade_after_ : few_departed)) return;
-    remade_after_ = shape == remade_ ? few_departed * remade_after_ : few_departed * few_departed;
-    remade_ = shape;
-    placeless_steps_ = 0;
-    departed_ = most_departed;
   }
 
   [[nodiscard, gnu::cold]] address missed(request const& r, stream_index user, bytes n, verdict why) noexcept {
     placeless_ = false;
-    if (departed_ >= most_departed) {
+    if (kept_.departs()) {
       make_anew(user);
       return {};
     }
     if (why == verdict::unplanned) return unplanned(r, user, n);
     if (why == verdict::displaced) {
       ++seen_.displaced;
-      ++misses_;
+      kept_.miss();
     } else if (find_again(user, n)) {
       verdict again{};
       address const at = now_->served().serve(r, user, n, again);
       if (at != address{}) return placed(at, user, n);
       if (again == verdict::unplanned) return unplanned(r, user, n);
-      ++misses_;
+      kept_.miss();
     } else {
       ++seen_.astray;
-      ++misses_;
+      kept_.miss();
     }
-    if (misses_ > std::max<std::uint64_t>(tolerated, now_->served().on()->steps().size() / tolerated_share)) {
+    if (kept_.lost(now_->served().on()->steps().size())) {
       (void)leave(user);
       return {};
     }
@@ -305,7 +271,7 @@ class planner : public known_plans<Config> {
     follower<Config>& f = now_->served();
     plan::step_request const& wanted = f.on()->source().requests[f.cursor() - 1];
     placeless_ = true;
-    ++placeless_count_;
+    kept_.lack_place();
     if (now_->memory().held() || wanted.offset == plan::step_request::nowhere ||
         wanted.death == plan::step_request::stays)
       return {};
@@ -410,7 +376,7 @@ class planner : public known_plans<Config> {
   [[nodiscard]] bool go_by(std::size_t which, std::uint32_t from, stream_index user) noexcept {
     if (!now_->served().follow(tracks_[which].way.get(), from, user)) return false;
     remembered_at_ = track::none;
-    departed_ = 0;
+    kept_.change();
     return true;
   }
   /// From the track now to another one, whose requests know nothing of what this one's did.
@@ -420,12 +386,12 @@ class planner : public known_plans<Config> {
   /// The program goes on regularly, but otherwise than planned.
   void make_anew(stream_index user) noexcept {
     track const* const old = now_->served().on();
-    steps_followed_ = trusted_after;  // not for being a part of something larger
+    kept_.trust();  // it is not left for being a part of something larger
     (void)leave(user);
     if (now_->served().follow(nullptr, 0, user)) {
       std::erase_if(tracks_, [old](known const& k) { return k.way.get() == old; });
     }
-    departed_ = 0;
+    kept_.change();
   }
 
   // ---- learning
@@ -433,14 +399,14 @@ class planner : public known_plans<Config> {
   /// Whether the plan may be followed without a look at what else repeats: its steps are marked, or have made up most
   /// of all there was, or have come often.
   [[nodiscard]] bool trusted() const noexcept {
-    std::uint64_t const covered = static_cast<std::uint64_t>(steps_followed_ + 2) * now_->served().on()->steps().size();
-    return learner_.marked() || steps_followed_ >= trusted_after || 3 * covered >= 2 * learner_.count();
+    std::uint64_t const covered = static_cast<std::uint64_t>(kept_.steps() + 2) * now_->served().on()->steps().size();
+    return learner_.marked() || kept_.steps() >= plan::adherence::trusted_after || 3 * covered >= 2 * learner_.count();
   }
   /// A plan that is left now was of no use: not one step kept to it, or it was a loop's within a larger step, as far as
   /// is known.
   [[nodiscard]] bool left_too_early() const noexcept {
-    if (learner_.marked() || !watching_) return steps_followed_ == 0;
-    return steps_followed_ < trusted_after;
+    if (learner_.marked() || !watching_) return kept_.steps() == 0;
+    return kept_.steps() < plan::adherence::trusted_after;
   }
   /// Steps may be parts of larger ones, which only their log can tell.
   void watch() noexcept {
@@ -561,12 +527,9 @@ class planner : public known_plans<Config> {
       }
       following_ = true;
       previous_ = nullptr;
-      steps_followed_ = 0;
+      kept_.begin(seen_.placed);
       moved_ = 0;
-      departed_ = 0;
-      misses_ = misses_before_ = 0;
       looked_at_ = 0;
-      placed_before_ = seen_.placed;
       watching_ = true;  // for a step at least: it may be another than it seems
       ++seen_.followed;
       verdict why{};
@@ -591,16 +554,8 @@ class planner : public known_plans<Config> {
   plan::recent_requests recent_;
   std::uint32_t remembered_at_ = track::none;
   std::uint32_t off_ = 0;  ///< requests on end that were not the plan's next, since `remembered_at_`
-  std::uint64_t misses_ = 0;
-  std::uint64_t placeless_count_ = 0;  ///< requests of the step that the track has no place for
-  int placeless_steps_ = 0;            ///< on end, with many of these
-  std::uint64_t remade_ = 0;           ///< the contents of the last plan made anew because of them
-  int remade_after_ = 0;               ///< the next time after so many steps
-  std::uint64_t misses_before_ = 0;    ///< in the step before
-  std::uint64_t placed_before_ = 0;    ///< `seen_.placed` when the step began
-  std::size_t looked_at_ = 0;
-  int departed_ = 0;  ///< steps on end, see `most_departed`
-  int steps_followed_ = 0;
+  plan::adherence kept_;
+  std::size_t looked_at_ = 0;  ///< see `most_looked_at`
   plan_stats seen_;
 };
 
