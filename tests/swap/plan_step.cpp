@@ -40,7 +40,9 @@ step_program logged(program const& p) {
 }
 step_plan plan_of(std::vector<planned_out> outs) { return {logged(ten()), {std::move(outs), {}}, {}}; }
 
-bool same(presence const& a, std::uint32_t until, std::uint32_t again) { return a.until == until && a.again == again; }
+bool same(presence const& a, std::uint32_t until, std::uint32_t again, bool dies = false) {
+  return a.until == until && a.again == again && a.dies == dies;
+}
 
 /// Operations that begin at once one after the other.
 outcome unhindered() {
@@ -72,8 +74,8 @@ TEST_CASE("a block that leaves in a step has memory until that is gone, and agai
 
 TEST_CASE("a block that does not leave has memory for its life, and wants it again with the next step's") {
   step_plan const p = plan_of({{.variable = activation, .after = 1, .before = 8, .from = 6, .gone = 4}});
-  CHECK(same(p.presence_of(temporary, 3), 6, 13));
-  CHECK(same(p.presence_of(activation, 2), 9, 11));  // it is back, and stays then
+  CHECK(same(p.presence_of(temporary, 3), 6, 13, true));
+  CHECK(same(p.presence_of(activation, 2), 9, 11, true));  // it is back, and stays then
   CHECK(same(p.presence_of(fixed, 0), none, none));
   CHECK(same(p.presence_of(weight, 4), none, none));
 }

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -26,13 +27,14 @@ struct no_pages {
 };
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
-[[nodiscard]] std::shared_ptr<step_plan const> plan_of(std::uint32_t operations, bool in_turns) {
+[[nodiscard]] std::shared_ptr<step_plan const> plan_of(std::uint32_t operations, bool in_turns,
+                                                       planned_moves moves = {}) {
   step_program made;
   made.program.operations.assign(operations, time(1000));
   made.program.variables = {{.size = 2000, .birth = 1, .death = operations - 1, .accesses = {{1}, {operations - 2}}}};
   made.prefixes.assign(operations, 0);
   made.who = {{.is = identity::kind::born, .number = 0}};
-  return std::make_shared<step_plan const>(made, planned_moves{}, forecast{}, in_turns);
+  return std::make_shared<step_plan const>(made, std::move(moves), forecast{}, in_turns);
 }
 
 struct follower_rig {
@@ -58,6 +60,16 @@ TEST_CASE("alone, what comes again in the next step comes so many operations lat
   CHECK(f.now == 1);
   CHECK(f.until == 9 + 2);  // freed behind what returns when the operation before its death has ended
   CHECK(f.again == 11 + 1);
+}
+
+TEST_CASE("what leaves has gone when the operation begins that may have its memory") {
+  planned_moves moves;
+  moves.outs = {{.variable = 0, .after = 1, .before = 8, .from = 6, .gone = 4}};
+  follower_rig const r({plan_of(10, false, std::move(moves))});
+  foresight const f = r.birth();
+  CHECK(f.now == 1);  // the first operation begins
+  CHECK(f.until == 4 + 1);
+  CHECK(f.again == 6 + 1);
 }
 
 TEST_CASE("where jobs take turns, a step runs alone and the next one comes behind the others'") {

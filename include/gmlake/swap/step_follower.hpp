@@ -78,9 +78,9 @@ class step_follower {
     auto const tick = [&](std::uint32_t operation) noexcept {
       return operation != page::none ? tick_of(j, from + operation) + 1 : foresight::never;
     };
-    // What dies with an operation is freed when that has ended, behind what comes back at its end.
+    // What dies before an operation is freed when the one before that has ended, behind what comes back then.
     std::uint64_t const until = tick(there.until);
-    return {.as = as, .now = now(), .until = until != foresight::never ? until + 1 : until, .again = tick(there.again)};
+    return {.as = as, .now = now(), .until = there.dies ? until + 1 : until, .again = tick(there.again)};
   }
 
   /// The step has done what its plan did not foresee.

@@ -35,6 +35,7 @@ struct planned_return {
 struct presence {
   std::uint32_t until = page::none;
   std::uint32_t again = page::none;
+  bool dies = false;  ///< then; else it leaves, and its memory is free before that operation begins
 };
 
 /// What is carried out in one step.
@@ -116,7 +117,7 @@ class step_plan {
   [[nodiscard]] presence presence_of(std::uint32_t variable, std::uint32_t i) const noexcept {
     std::uint32_t const n = operations();
     if (planned_out const* const o = next_out(variable, i)) return {o->gone, o->from};
-    if (lives_[variable].death != page::none) return {lives_[variable].death, lives_[variable].birth + n};
+    if (lives_[variable].death != page::none) return {lives_[variable].death, lives_[variable].birth + n, true};
     if (planned_out const* const o = next_out(variable, 0)) return {n + o->gone, n + o->from};
     return {};
   }
