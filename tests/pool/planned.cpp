@@ -121,7 +121,9 @@ TEST_CASE("a program whose blocks have been alone for long is watched no more, u
     CAPTURE(marked);
     auto const lonely = [](training<planned_here>& t, std::uint32_t requests) {
       for (std::uint32_t i = 0; i < requests; ++i) {
-        if (auto const at = t.take({.size = 1000 + i % 7 * 512, .on = t.stream_at(0)})) t.give(*at);
+        auto const at = t.take({.size = 1000 + i % 7 * 512, .on = t.stream_at(0)});
+        REQUIRE(at);
+        t.give(*at);
       }
     };
     training<planned_here> t({.marked = marked, .validate_every = 512});
