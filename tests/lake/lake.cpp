@@ -129,7 +129,7 @@ TEST_CASE("a range grows from its beginning, a chunk and its block at a time") {
   block& b = s.extend(3 * granule);
   CHECK(a.begin == s.r->begin);
   CHECK(b.begin == a.end());
-  CHECK(a.state == block_state::free);
+  CHECK(a.state == block_state::taken);
   CHECK(s.r->grown == 4 * granule);
   s.check();
 }

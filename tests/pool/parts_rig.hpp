@@ -63,7 +63,7 @@ class parts_rig {
   block& take(bytes n) { return take(n, first); }
   void give(block& b, stream_index on) {
     REQUIRE(live.extract(b.begin) == &b);
-    (void)parts.space.give_back(b, on, stamp(on));
+    parts.space.give_back(b, on, stamp(on));
   }
   void give(block& b) { give(b, first); }
 

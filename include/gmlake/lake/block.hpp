@@ -21,7 +21,7 @@ struct use;
 enum class block_state : std::uint8_t {
   free,   ///< memory that may be given out, once its stamp allows it
   live,   ///< handed out at this very address
-  taken,  ///< its memory serves a live stitch
+  taken,  ///< on no shelf: its memory serves a stitch or a plan, or has just been created
   hole,   ///< addresses without memory: the home was vacated
 };
 

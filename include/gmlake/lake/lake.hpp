@@ -63,7 +63,7 @@ class lake {
     range_nodes_.release(r);
   }
 
-  /// Creates a chunk of n bytes at the end of `r` and returns it as a free block of its own, on no shelf.
+  /// Creates a chunk of n bytes at the end of `r` and returns it as a taken block of its own.
   /// Precondition: it fits. Errors: the backend's; then nothing has changed.
   [[nodiscard]] result<block*> extend(range& r, bytes n) noexcept {
     assert(r.grown + n <= r.size);
@@ -73,6 +73,7 @@ class lake {
     block& b = blocks_.acquire();
     b.begin = r.grown_end();
     b.size = n;
+    b.state = block_state::taken;
     b.in = &r;
     b.previous = r.last;
     (r.last != nullptr ? r.last->next : r.first) = &b;
@@ -82,7 +83,7 @@ class lake {
     return &b;
   }
 
-  /// Creates a chunk of n bytes at the beginning of a hole and returns it as a free block of its own, on no shelf.
+  /// Creates a chunk of n bytes at the beginning of a hole and returns it as a taken block of its own.
   /// Precondition: the hole is no smaller. Errors: the backend's; then nothing has changed.
   [[nodiscard]] result<block*> fill(block& hole, bytes n) noexcept {
     assert(hole.state == block_state::hole && n <= hole.size);
@@ -91,7 +92,7 @@ class lake {
     if (!memory) return failure(memory.error());
     if (hole.size == n) holes_.erase(hole_list::s_iterator_to(hole));
     block& b = hole.size == n ? hole : split_front(hole, n);
-    b.state = block_state::free;
+    b.state = block_state::taken;
     chunk* before = nullptr;
     for (block* p = b.previous; p != nullptr && before == nullptr; p = p->previous) {
       if (p->first_chunk == nullptr) continue;

@@ -325,7 +325,7 @@ class arena {
     block& gone = *piece;
     auto const next = h.taken.erase(piece);
     taken_ -= gone.size;
-    (void)p_->space.give_back(gone, on, stamp);
+    p_->space.give_back(gone, on, stamp);
     return next;
   }
 

@@ -64,7 +64,9 @@ class engine {
           return at;
         if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2)) return search(r, *user);
       }
-      if (block* const fit = p_.space.find(*user, area_for(r.size), n)) [[likely]] {
+      area const a = area_for(r.size);
+      if (block* const again = p_.space.take_fresh(*user, a, n)) return hand_out(*again, r, *user);
+      if (block* const fit = p_.space.find(*user, a, n)) [[likely]] {
         return hand_out(p_.space.carve(*fit, fit->begin, n, block_state::live), r, *user);
       }
     }

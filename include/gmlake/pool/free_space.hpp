@@ -5,6 +5,10 @@
 /// Invariants: a free block that is not parked is on the shelf of its `on` and its range's area; two such neighbours on
 /// one shelf are joined, but where their stream's frees are fenced apart and not passed; where several streams are
 /// known, a block whose stamp is not known to be passed is in its stream's waiting list, in order of stamps.
+///
+/// But for one, while a single stream is known: programs often free what they were given last and ask for the same size
+/// again, which the split policy would cut out of the same place. So such a block is `fresh`, neither joined nor
+/// shelved, until anything else is asked of the free memory.
 
 #include <algorithm>
 #include <array>
@@ -43,6 +47,7 @@ class free_space {
 
   /// The split policy's choice on the stream's own shelf, or among what is free for all if that is smaller.
   [[nodiscard]] block* find(stream_index user, area a, bytes n) noexcept {
+    shelve_fresh();
     block* const own = index(user, a).find(n);
     if (!time_.shared()) [[likely]]
       return own;
@@ -54,6 +59,7 @@ class free_space {
   /// The smallest choice on other streams' shelves: among what the user may have at once, or has to wait for. Few are
   /// looked at on each.
   [[nodiscard]] block* find_elsewhere(stream_index user, area a, bytes n, bool waiting) noexcept {
+    shelve_fresh();
     block* best = nullptr;
     for (stream_index i = nobody + 1; i < shelves_.size(); ++i) {
       if (i == user) continue;
@@ -70,7 +76,8 @@ class free_space {
   /// Calls `f(block)` for the large blocks of at least `least` bytes that the user may have at once, shelf by shelf, by
   /// falling size on each.
   template <std::invocable<block&> F>
-  void each_usable(stream_index user, bytes least, F&& f) const {
+  void each_usable(stream_index user, bytes least, F&& f) noexcept {
+    shelve_fresh();
     for (auto const& s : shelves_) {
       Split const& split = s->areas[slot(area::large)];
       for (block* b = split.largest(); b != nullptr && b->size >= least; b = split.smaller(*b)) {
@@ -81,7 +88,8 @@ class free_space {
 
   /// The same for all large blocks that are free, whatever streams may still use them.
   template <std::invocable<block&> F>
-  void each_large(bytes least, F&& f) const {
+  void each_large(bytes least, F&& f) noexcept {
+    shelve_fresh();
     for (auto const& s : shelves_) {
       Split const& split = s->areas[slot(area::large)];
       for (block* b = split.largest(); b != nullptr && b->size >= least; b = split.smaller(*b)) f(*b);
@@ -90,7 +98,8 @@ class free_space {
 
   /// Calls `f(block)` for all blocks of at least `least` bytes, small ones too, that the user may have at once.
   template <std::invocable<block&> F>
-  void each_free(stream_index user, bytes least, F&& f) const {
+  void each_free(stream_index user, bytes least, F&& f) noexcept {
+    shelve_fresh();
     for (auto const& s : shelves_) {
       for (Split const& split : s->areas) {
         for (block* b = split.largest(); b != nullptr && b->size >= least; b = split.smaller(*b)) {
@@ -139,6 +148,17 @@ class free_space {
   // ---- taking
   // --------------------------------------------------------------------------------------------------------
 
+  /// The fresh block as a live one, if it is what the split policy would choose and cut; null where not.
+  [[nodiscard]] block* take_fresh(stream_index user, area a, bytes n) noexcept {
+    block* const b = fresh_;
+    if (b == nullptr || b->size != n || b->on != user || b->in->kind != a) return nullptr;
+    fresh_ = nullptr;
+    latest_ = b;
+    free_ -= n;
+    b->state = block_state::live;
+    return b;
+  }
+
   /// Takes [begin, begin + n) out of the free block `b`, as a block in the given state; the rest stays on its shelf.
   /// Precondition: two block nodes reserved.
   [[nodiscard]] block& carve(block& b, address begin, bytes n, block_state as) noexcept {
@@ -146,6 +166,7 @@ class free_space {
     if (n == b.size) {
       unshelve(b);
       b.state = as;
+      latest_ = &b;
       return b;
     }
     Split& split = index_of(b);
@@ -158,12 +179,14 @@ class free_space {
     if (n == b.size) unshelve(b);
     block& taken = n == b.size ? b : lake_.split_front(b, n, resize);
     taken.state = as;
+    latest_ = &taken;
     return taken;
   }
 
   /// Takes [begin, begin + n), which lies on chunk `c` and its neighbours and may be several free blocks, and adds the
   /// blocks to the chain that `tail` ends; returns its new end. Precondition: nodes reserved, two and one a block.
   [[nodiscard]] block** take(chunk& c, address begin, bytes n, block** tail) noexcept {
+    shelve_fresh();
     address const end = begin + n;
     for (block* b = &lake<Backend>::block_at(c, begin); begin < end;) {
       address const upto = b->end() < end ? b->end() : end;
@@ -173,6 +196,7 @@ class free_space {
       begin = upto;
       b = taken.next;
     }
+    latest_ = nullptr;  // the caller may make one of them
     *tail = nullptr;
     return tail;
   }
@@ -180,16 +204,22 @@ class free_space {
   // ---- giving back
   // -----------------------------------------------------------------------------------------------------
 
-  /// A block in no other use becomes free, for `on` at once and for others once they have passed its stamp. Joins it
-  /// with what it may be joined with. The reference is stale afterwards.
-  block& give_back(block& b, stream_index on, tick stamp) noexcept {
+  /// A block in no other use becomes free, for `on` at once and for others once they have passed its stamp.
+  void give_back(block& b, stream_index on, tick stamp) noexcept {
+    shelve_fresh();
     b.state = block_state::free;
     b.requested = 0;
     b.on = on;
     b.stamp = stamp;
     b.parked = false;
     free_ += b.size;
-    return join(b);
+    if (&b == latest_ && !time_.shared() && b.in->kind != area::own) fresh_ = &b;
+    else join(b);
+  }
+
+  /// Joins and shelves the fresh block, as all that looks for free memory by its neighbours or shelves does first.
+  void shelve_fresh() noexcept {
+    if (fresh_ != nullptr) join(*std::exchange(fresh_, nullptr));
   }
 
   /// Keeps a freed block, or a stitch's, off the shelves until all its recorded uses are done with.
@@ -218,6 +248,7 @@ class free_space {
   /// On failure some may have come over already.
   template <class Finish>
   [[nodiscard]] result<bool> gather(stream_index user, Finish&& finish) noexcept {
+    shelve_fresh();
     bool any = false;
     for (auto i = parked_.begin(); i != parked_.end();) {
       block& b = *i++;
@@ -295,6 +326,10 @@ class free_space {
   /// The largest free block, for reports.
   [[nodiscard]] bytes largest() const noexcept {
     bytes most = 0;
+    if (fresh_ != nullptr) {
+      most = fresh_->size;
+      for (block const* n : {fresh_->previous, fresh_->next}) most += joins(*fresh_, n, fresh_->on) ? n->size : 0;
+    }
     for (auto const& s : shelves_) {
       for (Split const& split : s->areas) {
         if (block const* const b = split.largest(); b != nullptr && b->size > most) most = b->size;
@@ -303,8 +338,13 @@ class free_space {
     return most;
   }
 
-  /// Walks the shelves: null, or the invariant that is broken. `free`: the bytes that ought to be on them.
+  /// Null where there is none.
+  [[nodiscard]] block const* fresh() const noexcept { return fresh_; }
+
+  /// Walks the shelves: null, or the invariant that is broken. `free`: the bytes that ought to be on them, but for the
+  /// fresh block's.
   [[nodiscard]] char const* find_fault(bytes free) const noexcept {
+    if (fresh_ != nullptr) free -= fresh_->size;
     for (stream_index i = 0; i < shelves_.size(); ++i) {
       for (std::size_t kind = 0; kind < 2; ++kind) {
         Split const& split = shelves_[i]->areas[kind];
@@ -384,7 +424,8 @@ class free_space {
   /// Puts a free block on its shelf, joined with its neighbours where that is allowed; the larger node survives. Memory
   /// that is free for all comes under the stamp of what it joins. There may be several on a side: those whose stamps
   /// are passed, but not settled yet, join one another only here.
-  block& join(block& b) noexcept {
+  void join(block& b) noexcept {
+    latest_ = nullptr;
     stream_index const user = b.on;
     if (time_.shared() && time_.passed(b.on, b.stamp)) b.on = nobody;
     block* whole = &b;
@@ -416,11 +457,11 @@ class free_space {
     }
     if (!shelved) index_of(*whole).insert(*whole);
     if (!whole->waiting) start_waiting(*whole);
-    return *whole;
   }
 
   /// A second stream has come: what the first has freed may have to be kept from it.
   void begin_waiting() noexcept {
+    shelve_fresh();
     for (range& r : lake_.ranges()) {
       for (block* b = r.first; b != nullptr; b = b->next) {
         if (b->state != block_state::free || b->parked || b->waiting || time_.passed(b->on, b->stamp)) continue;
@@ -444,7 +485,9 @@ class free_space {
   timeline<Streams> time_;
   std::vector<std::unique_ptr<shelf>> shelves_;
   waiting_list parked_;
-  bytes free_ = 0;  ///< on shelves
+  block* fresh_ = nullptr;
+  block const* latest_ = nullptr;  ///< carved with no change of the free memory since
+  bytes free_ = 0;                 ///< on shelves, or fresh
 };
 
 }  // namespace gmlake

@@ -29,6 +29,7 @@ class grower {
   /// Creates memory so that a contiguous free block of n bytes is there: what lies free at the end of the area's range
   /// counts where it is on the user's own shelf. Errors as for `add`.
   [[nodiscard]] result<void> add_contiguous(stream_index user, area a, bytes n) noexcept {
+    p_->space.shelve_fresh();
     range* const r = separate(a) ? nullptr : current(a);
     bytes at_end = r != nullptr ? free_end(*r, user) : 0;
     if (at_end >= n) at_end = 0;  // the split policy has overlooked it, as it may
@@ -64,8 +65,7 @@ class grower {
         for (block* left = r.first; left != nullptr;) {
           block& gone = *left;
           left = left->next;
-          gone.state = block_state::free;
-          (void)p_->space.give_back(gone, user, 0);
+          p_->space.give_back(gone, user, 0);
         }
         if (r.first == nullptr) p_->space.home().close_range(r);
         return failure(b.error());
@@ -166,7 +166,7 @@ class grower {
     }
     if (!made) return failure(made.error());
     p_->observer.created((*made)->begin, n);
-    (void)p_->space.give_back(**made, user, 0);
+    p_->space.give_back(**made, user, 0);
     return n;
   }
 

@@ -80,8 +80,8 @@ template <PoolConfig Config>
 
 /// The first broken invariant of one range, or null.
 template <StreamPolicy Streams>
-[[nodiscard]] char const* find_fault(timeline<Streams> const& time, range const& r, bytes& reserved, bytes& free,
-                                     std::size_t& live) noexcept {
+[[nodiscard]] char const* find_fault(timeline<Streams> const& time, range const& r, block const* fresh, bytes& reserved,
+                                     bytes& free, std::size_t& live) noexcept {
   address at = r.begin;
   block const* before = nullptr;
   chunk const* beneath = r.first_chunk;
@@ -98,7 +98,8 @@ template <StreamPolicy Streams>
     // Those of a stream that others waited for, which another one has taken the place of, have to be settled first.
     bool const unsettled = before != nullptr && before->waiting && time.passed(before->on, before->stamp);
     if (b->state == block_state::free && !b->parked && before != nullptr && before->state == block_state::free &&
-        !before->parked && before->on == b->on && !unsettled && (before->stamp == b->stamp || !time.apart(b->on))) {
+        !before->parked && b != fresh && before != fresh && before->on == b->on && !unsettled &&
+        (before->stamp == b->stamp || !time.apart(b->on))) {
       return "free neighbours on one shelf are one";
     }
     if (b->state == block_state::live) ++live;
@@ -125,7 +126,7 @@ template <PoolConfig Config>
   bytes free = 0;
   std::size_t live = 0;
   for (range const& r : p.space.home().ranges()) {
-    if (char const* fault = find_fault(p.space.time(), r, reserved, free, live)) return fault;
+    if (char const* fault = find_fault(p.space.time(), r, p.space.fresh(), reserved, free, live)) return fault;
   }
   if (reserved != p.space.home().reserved()) return "reserved bytes are the chunks'";
   if (free != p.space.total()) return "free bytes are the shelved blocks'";

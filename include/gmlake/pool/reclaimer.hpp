@@ -117,7 +117,7 @@ class reclaimer {
     bytes const size = c.size;
     block& b = p_->space.isolate(c, c.home, c.size);
     if (result<void> done = p_->space.home().vacate(b); !done) {
-      (void)p_->space.give_back(b, b.on, b.stamp);
+      p_->space.give_back(b, b.on, b.stamp);
       return done;
     }
     if (p_->options.shared != nullptr) p_->options.shared->give(size);

@@ -61,7 +61,7 @@ class returner {
       uses_.release(gone);
     }
     if (b.view != nullptr) stitch_->end(b, on, stamp);
-    else (void)p_->space.give_back(b, on, stamp);
+    else p_->space.give_back(b, on, stamp);
   }
   [[nodiscard]] auto finish_parked() noexcept {
     return [this](block& b, stream_index on, tick stamp) noexcept { finish(b, on, stamp); };

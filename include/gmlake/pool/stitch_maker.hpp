@@ -154,7 +154,7 @@ class stitch_maker {
     for (block* taken = std::exchange(b.next_taken, nullptr); taken != nullptr;) {
       block& piece = *taken;
       taken = std::exchange(piece.next_taken, nullptr);
-      (void)p_->space.give_back(piece, on, stamp);
+      p_->space.give_back(piece, on, stamp);
     }
   }
 
