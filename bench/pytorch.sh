@@ -23,11 +23,7 @@ print(f"{1.03 * max(peaks) / 1024:.4f}")
 PYTHON
 }
 
-if [[ $mode == calls ]]; then
-  for _ in 1 2 3 4 5; do
-    for allocator in native full plain; do python3 bench/pytorch_calls.py $allocator | tee -a "$results"; done
-  done
-fi
+if [[ $mode == calls ]]; then python3 bench/pytorch_calls.py --json "$results"; fi
 if [[ $mode == jobs ]]; then python3 bench/pytorch_jobs.py --guest resnet50-changing:8 | tee -a "$results"; fi
 for name in "$@"; do
   case $mode in
