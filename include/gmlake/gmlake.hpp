@@ -14,6 +14,7 @@
 #include "gmlake/backend/simulated.hpp"
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/alignment.hpp"
+#include "gmlake/core/atomic_mutex.hpp"
 #include "gmlake/core/error.hpp"
 #include "gmlake/core/intrusive.hpp"
 #include "gmlake/core/null_mutex.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-/// Mutex policies: anything that a pool can make, `lock` and `unlock`. `std::mutex` by default; this one where a single
-/// thread uses a pool, or its callers lock already.
+/// Mutex policies: anything that a pool can make, `lock` and `unlock`, such as `std::mutex`. `atomic_mutex` by default;
+/// this one where a single thread uses a pool, or its callers lock already.
 
 #include <concepts>
 

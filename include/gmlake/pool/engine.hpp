@@ -54,23 +54,27 @@ class engine {
 
   /// Errors: `out_of_memory`, with no account yet; `invalid_argument`; the driver's.
   [[nodiscard]] result<address> allocate(request const& r) noexcept {
-    result<stream_index> const user = p_.space.enter(r.on);
-    if (!user) return failure(user.error());
-    if (r.alignment == block_alignment && r.where == placement::anywhere && r.size <= largest_request &&
-        live_.reserve_one() && p_.space.home().reserve_blocks(2)) [[likely]] {
+    stream_index user = p_.space.time().if_last(r.on);
+    if (user == nobody) [[unlikely]] {
+      result<stream_index> const entered = p_.space.enter(r.on);
+      if (!entered) return failure(entered.error());
+      user = *entered;
+    }
+    if (r.alignment == block_alignment && r.where == placement::anywhere && r.size <= largest_request) [[likely]] {
       bytes const n = size_of(r);
       if constexpr (plans) {
-        if (address const at = plan_.serve(r, *user, n); at != address{}) [[likely]]
+        if (address const at = plan_.serve(r, user, n); at != address{}) [[likely]]
           return at;
-        if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2)) return search(r, *user);
       }
+      if (!live_.reserve_one() || !p_.space.home().reserve_blocks(2)) [[unlikely]]
+        return search(r, user);
       area const a = area_for(r.size);
-      if (block* const again = p_.space.take_fresh(*user, a, n)) return hand_out(*again, r, *user);
-      if (block* const fit = p_.space.find(*user, a, n)) [[likely]] {
-        return hand_out(p_.space.carve(*fit, fit->begin, n, block_state::live), r, *user);
+      if (block* const again = p_.space.take_fresh(user, a, n)) return hand_out(*again, r, user);
+      if (block* const fit = p_.space.find(user, a, n)) [[likely]] {
+        return hand_out(p_.space.carve(*fit, fit->begin, n, block_state::live), r, user);
       }
     }
-    return search(r, *user);
+    return search(r, user);
   }
 
   /// Whatever else can be done without asking the pool's user. Errors as for `allocate`.

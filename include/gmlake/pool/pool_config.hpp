@@ -4,10 +4,8 @@
 ///     using config = pool_config<simulated>::with_split<tlsf>::with_evict<no_evict>;
 ///     basic_pool<config> pool(simulated{});
 
-#include <mutex>
-
 #include "gmlake/backend/physical_backend.hpp"
-#include "gmlake/core/null_mutex.hpp"
+#include "gmlake/core/atomic_mutex.hpp"
 #include "gmlake/evict/lru.hpp"
 #include "gmlake/grow/adaptive_chunks.hpp"
 #include "gmlake/observe/counters.hpp"
@@ -21,7 +19,7 @@ namespace gmlake {
 
 template <PhysicalBackend Backend, StreamPolicy Streams = one_stream, WaitPolicy Wait = wait_before_growing,
           SplitPolicy Split = best_fit, GrowthPolicy Growth = adaptive_chunks, StitchPolicy Stitch = largest_first,
-          EvictionPolicy Evict = lru, Observer Observe = counters, Mutex Lock = std::mutex,
+          EvictionPolicy Evict = lru, Observer Observe = counters, Mutex Lock = atomic_mutex,
           plan::PlanningPolicy Planning = plan::no_plans>
 struct pool_config {
   using backend = Backend;

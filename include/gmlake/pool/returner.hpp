@@ -32,8 +32,11 @@ class returner {
   /// A block in no map any more, freed on lane `on`.
   void take_back(block& b, stream_index on) noexcept {
     tick const stamp = p_->space.time().stamp(on);
-    if (b.recorded == nullptr) [[likely]]
-      return finish(b, on, stamp);
+    if (b.recorded == nullptr) [[likely]] {
+      if (b.view != nullptr) stitch_->end(b, on, stamp);
+      else p_->space.give_back(b, on, stamp);
+      return;
+    }
     for (use* u = b.recorded; u != nullptr; u = u->next) u->stamp = p_->space.time().stamp(u->on);
     p_->space.park(b, on, stamp);
   }
