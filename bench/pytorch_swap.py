@@ -3,7 +3,8 @@
     python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 36] [--deterministic] [--profile FILE.json.gz]
 
 Runs it twice, each time in a process of its own: without a limit, and inside `gmlake.swap` with that share of the first
-run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, and what gmlake tells of the
+run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, what no schedule of the last
+step planned comes below on the link as measured (`bound_ms`; 0 where none meets the limit), and what gmlake tells of the
 second, `each` being what a step of its last third adds. `--profile` also writes what PyTorch's profiler sees of two more
 steps of the second. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
 """
@@ -21,10 +22,11 @@ import time
 def profiled(step, file):
     import torch
 
-    # The device's side only, once the profiler is under way: it slows the host, and a program that swaps with it.
-    when = torch.profiler.schedule(wait=0, warmup=3, active=2, repeat=1)
+    # The device's side only, and long after the profiler has begun: that slows the host, and a program that swaps, for
+    # some ten steps.
+    when = torch.profiler.schedule(wait=0, warmup=14, active=2, repeat=1)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], schedule=when) as profile:
-        for _ in range(5):
+        for _ in range(16):
             step()
             torch.cuda.synchronize()
             profile.step()
@@ -115,6 +117,7 @@ def main():
                 "ms": medians[1],
                 "unlimited_ms": medians[0],
                 "ratio": round(medians[1] / medians[0], 3),
+                "bound_ms": round(swapped["figures"].get("page_least_step_ns", 0) / 1e6, 1),
                 "same_losses": free["losses"] == swapped["losses"],
                 "all_ms": swapped["ms"],
                 "figures": swapped["figures"],

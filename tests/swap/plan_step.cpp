@@ -22,6 +22,7 @@ program ten() {
                  {.size = 2000, .birth = 3, .death = 6, .accesses = {{3}, {5}}}};
   return p;
 }
+program const ten_operations = ten();
 enum : std::uint32_t { weight, fixed, activation, temporary };
 
 /// A byte a nanosecond each way.
@@ -235,6 +236,19 @@ TEST_CASE("what moves during other jobs' steps moves at the end of the job's own
   CHECK(moves.returns[1].from == 5);
   CHECK(detail::moves_of(chosen, at, 0).outs.empty());
   CHECK(detail::moves_of(chosen, at, 2).returns.empty());
+}
+
+TEST_CASE("a plan tells what no schedule comes below, where one meets the target") {
+  bytes const peak = peak_of(loads_of(ten()));
+  setting const at(ten_operations, slow);
+  for (bytes const target : {least_limit(at), peak - 1, peak}) {
+    CAPTURE(target);
+    forecast const f = plan_steps({logged(ten())}, slow, target).plans.front()->expected();
+    CHECK(f.least == time_bound(at, target));
+    CHECK(f.least >= at.step_time());
+    CHECK(f.step >= f.least);
+  }
+  CHECK(plan_steps({logged(ten())}, slow, least_limit(at) - 1).plans.front()->expected().least == time::zero());
 }
 
 TEST_CASE("jobs take turns where their steps do not all have room at once") {

@@ -100,6 +100,7 @@ namespace gmlake {
     line("page_host_wait_ns", f.pages.host_wait_ns);
     if (f.expected) {
       line("page_expected_step_ns", static_cast<std::uint64_t>(f.expected->step.count()));
+      line("page_least_step_ns", static_cast<std::uint64_t>(f.expected->least.count()));
       line("page_expected_stall_ns", static_cast<std::uint64_t>(f.expected->stalled.count()));
       line("page_expected_peak", f.expected->peak);
       line("page_expected_out", f.expected->out);

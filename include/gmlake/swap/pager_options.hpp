@@ -66,6 +66,7 @@ struct pager_stats {
 struct forecast {
   time step{};            ///< a step's time; where jobs take turns, of a step of each
   time stalled{};         ///< of that, waiting
+  time least{};           ///< `time_bound`, blocks counted in whole chunks; 0 where no schedule meets the target
   bytes peak = 0;         ///< of swappable blocks
   bytes target = 0;       ///< what the schedule was made for
   bytes out = 0, in = 0;  ///< bytes a step

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "gmlake/swap/coverage.hpp"
 #include "gmlake/swap/one_after_another.hpp"
 #include "gmlake/swap/schedule_step.hpp"
 #include "gmlake/swap/step_plan.hpp"
+#include "gmlake/swap/time_bound.hpp"
 
 namespace gmlake::swap {
 
@@ -106,15 +108,21 @@ class own_operations {
 /// small to be movable stay. Throws `std::bad_alloc`.
 [[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target) {
   bytes const smallest = jobs.empty() ? 0 : jobs.front().counted.smallest;
-  step_schedule const chosen = schedule_step(one_after_another(jobs), c, smallest, target);
+  joint_program all = one_after_another(jobs);
+  time least{};
+  if (setting const whole(all.program, c); target >= least_limit(whole)) least = time_bound(whole, target);
+  step_schedule const chosen = schedule_step(std::move(all), c, smallest, target);
   joint_program const& joint = chosen.of;
   solution const& best = chosen.found;
   setting const at(joint.program, c, smallest);
   planned_steps made{.plans = {}, .meets_target = chosen.meets_target};
   bool const in_turns = jobs.size() > 1 && !fit_at_once(jobs, target);
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
-    forecast expected{
-        .step = best.outcome.total, .stalled = best.outcome.stalled, .peak = best.outcome.peak, .target = target};
+    forecast expected{.step = best.outcome.total,
+                      .stalled = best.outcome.stalled,
+                      .least = least,
+                      .peak = best.outcome.peak,
+                      .target = target};
     for (move const& m : best.schedule.moves) {
       if (joint.origins[m.away.variable].job != j) continue;
       ++expected.moves;
