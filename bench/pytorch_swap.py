@@ -6,7 +6,7 @@ Runs it twice, each time in a process of its own: without a limit, and inside `g
 run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, what no schedule of the last
 step planned comes below on the link as measured (`bound_ms`; 0 where none meets the limit), and what gmlake tells of the
 second, `each` being what a step of its last third adds. `--profile` also writes what PyTorch's profiler sees of two more
-steps of the second. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
+steps of the second, for pytorch_gaps.py. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
 """
 
 import argparse

@@ -76,7 +76,7 @@ class free_space {
   /// Calls `f(block)` for the large blocks of at least `least` bytes that the user may have at once, shelf by shelf, by
   /// falling size on each.
   template <std::invocable<block&> F>
-  void each_usable(stream_index user, bytes least, F&& f) noexcept {
+  void each_usable(stream_index user, bytes least, F&& f) {
     shelve_fresh();
     for (auto const& s : shelves_) {
       Split const& split = s->areas[slot(area::large)];
@@ -88,7 +88,7 @@ class free_space {
 
   /// The same for all large blocks that are free, whatever streams may still use them.
   template <std::invocable<block&> F>
-  void each_large(bytes least, F&& f) noexcept {
+  void each_large(bytes least, F&& f) {
     shelve_fresh();
     for (auto const& s : shelves_) {
       Split const& split = s->areas[slot(area::large)];
@@ -98,7 +98,7 @@ class free_space {
 
   /// Calls `f(block)` for all blocks of at least `least` bytes, small ones too, that the user may have at once.
   template <std::invocable<block&> F>
-  void each_free(stream_index user, bytes least, F&& f) noexcept {
+  void each_free(stream_index user, bytes least, F&& f) {
     shelve_fresh();
     for (auto const& s : shelves_) {
       for (Split const& split : s->areas) {
