@@ -1,14 +1,15 @@
 """Records what PyTorch's operators read and write, and for how long they run, in a few steps of a training run:
 
-    python3 bench/accesses.py NAME TRACE.csv.gz
+    python3 bench/accesses.py NAME TRACE.csv.gz [--deterministic]
 
-A trace begins with what is live after two steps, and tells of the next four. Frozen weights are said to have a copy on
-the host. Prints the unrecorded step's time and the peak. Needs the package
-of examples/pytorch, a GPU, and what workloads.py needs.
+A trace begins with what is live after two steps, and tells of the next four; deterministic: of the kernels that
+`pytorch_swap.py --deterministic` runs. Frozen weights are said to have a copy on the host. Prints the unrecorded step's
+time and the peak. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
 """
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
@@ -35,7 +36,11 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("name", choices=PROGRAMS)
     options.add_argument("trace")
+    options.add_argument("--deterministic", action="store_true")
     given = options.parse_args()
+    if given.deterministic:
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # read when cuBLAS is first used
+        torch.use_deterministic_algorithms(True)
     torch.manual_seed(0)
     step, frozen = PROGRAMS[given.name]()
     for _ in range(WARM):
