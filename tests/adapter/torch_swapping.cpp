@@ -208,6 +208,8 @@ TEST_CASE("steps that repeat are followed by schedule") {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for the thread that plans
   }
   torch_swap_figures const f = swapper.figures();
+  CHECK(f.link.out.bytes_per_second > 1'000'000);  // the host's own copies, measured
+  CHECK(f.link.out.bytes_per_second != swap::lane{}.bytes_per_second);
   CHECK(f.pages.plans_made >= 1);
   CHECK(f.pages.steps_by_schedule >= 4);
   CHECK(f.pages.planned_in > 0);

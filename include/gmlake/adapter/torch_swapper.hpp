@@ -10,6 +10,7 @@
 #include "gmlake/core/types.hpp"
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/block_use.hpp"
+#include "gmlake/swap/channel.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/swap_stats.hpp"
 #include "gmlake/swap/swappable.hpp"
@@ -21,6 +22,7 @@ struct torch_swap_figures {
   swap::swap_stats swaps;
   swap::pager_stats pages;
   std::optional<swap::forecast> expected;  ///< of the schedule in force
+  swap::channel link;                      ///< as measured
 };
 
 class torch_swapper {

@@ -112,6 +112,7 @@ class torch_swapping final : public torch_swapper {
                                 .in_background = true};
     auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies);
     if (measured) options.channel = *measured;
+    link_ = options.channel;
     // These streams end with this call, and the pool is not to ask them for anything any more.
     for (stream const s : {measuring.copies.stream_in(), measuring.copies.stream_out()}) (void)main_.retire_stream(s);
     pager_.emplace(pool_, options);
@@ -192,7 +193,7 @@ class torch_swapping final : public torch_swapper {
   result<void> keep_copy(address block) noexcept override { return swappable_only(pager_->keep_copy(block)); }
 
   torch_swap_figures figures() const noexcept override {
-    return {.swaps = pool_.swaps(), .pages = pager_->stats(), .expected = pager_->expected()};
+    return {.swaps = pool_.swaps(), .pages = pager_->stats(), .expected = pager_->expected(), .link = link_};
   }
 
  private:
@@ -230,6 +231,7 @@ class torch_swapping final : public torch_swapper {
   torch_movable main_;
   std::unique_ptr<Host> host_;
   pool_type pool_;
+  swap::channel link_;
   std::optional<swap::pager<pool_type>> pager_;
   std::optional<swap::swap_worker> worker_;
   std::atomic<bool> paging_{false};
