@@ -45,12 +45,14 @@ struct settings {
   double share = 0.65;    ///< of the peak
   double launch_us = 25;  ///< of the host, for an operation
   double call_us = 80;    ///< and for a driver call
+  double link = 55;       ///< 10⁹ bytes a second each way
   double jitter = 0.05;   ///< by which share a kernel takes longer or shorter than recorded, at the most
 
   [[nodiscard]] emulated_costs costs() const {
     emulated_costs c;
     c.launch = in_ns(launch_us);
     c.driver_call = in_ns(call_us);
+    c.link.out.bytes_per_second = c.link.in.bytes_per_second = static_cast<std::uint64_t>(link * 1e9);
     return c;
   }
 
@@ -218,6 +220,10 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--call-us", s.call_us, "Host time of a driver call. Default: 80")
       ->type_name("T")
       ->check(between(0, a_second));
+  app.add_option("--link", s.link,
+                 "What the link carries each way, in GB/s; schedules and bounds are for 55. Default: 55")
+      ->type_name("X")
+      ->check(between(1, 1000));
   app.add_option("--jitter", s.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
       ->type_name("X")
       ->check(between(0, 0.99));
