@@ -118,7 +118,7 @@ GMLAKE_EXPORT long long gmlake_page_operation(int device, void* on) {
 }
 GMLAKE_EXPORT void gmlake_page_took(int device, long long operation, long long nanoseconds) {
   torch_swapper* const s = swapper_on(device);
-  if (s != nullptr && operation >= 0) s->took(operation, std::chrono::nanoseconds(nanoseconds));
+  if (s != nullptr && operation >= 0) s->took(operation, {std::chrono::nanoseconds(nanoseconds)});
 }
 GMLAKE_EXPORT void gmlake_page_step(int device, void* on) {
   if (torch_swapper* const s = swapper_on(device)) s->begin_step(to_stream(on));

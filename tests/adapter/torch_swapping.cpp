@@ -94,7 +94,7 @@ TEST_CASE("a paged program keeps to its limit, and gets it back") {
   CHECK(swapper.figures().swaps.absent >= 280_MiB);
   for (address const at : blocks) {
     must(announce(swapper, {.at = at, .reads = true}, s));
-    swapper.took(swapper.end_operation(s), swap::time(1000));
+    swapper.took(swapper.end_operation(s), {swap::time(1000)});
     CHECK(r.device().limit().held() <= 300_MiB);
   }
   CHECK(swapper.figures().pages.misses >= 3);
@@ -194,7 +194,7 @@ TEST_CASE("steps that repeat are followed by schedule") {
       for (address const at : {reads, writes}) {
         if (at != address{}) must(announce(swapper, {.at = at, .reads = at == reads, .writes = at == writes}, s));
       }
-      swapper.took(swapper.end_operation(s), std::chrono::milliseconds(5));
+      swapper.took(swapper.end_operation(s), {std::chrono::milliseconds(5)});
     };
     for (int i = 0; i < 10; ++i) {
       saved.push_back(r.take(60_MiB, s));
@@ -242,7 +242,7 @@ TEST_CASE("jobs on streams of their own have steps of their own, and share the l
     for (address const at : {reads, writes}) {
       if (at != address{}) must(announce(swapper, {.at = at, .reads = at == reads, .writes = at == writes}, j.on));
     }
-    swapper.took(swapper.end_operation(j.on), std::chrono::milliseconds(5));
+    swapper.took(swapper.end_operation(j.on), {std::chrono::milliseconds(5)});
   };
   // One operation of each in turn; both have steps of as many.
   auto const advance = [&](job& j) {

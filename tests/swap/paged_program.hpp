@@ -60,6 +60,7 @@ class paged_program {
   }
 
   bool may_fail = false;
+  bool guesses = false;  ///< how long operations take
 
   /// All of it, or its first operations only; each takes so many times what the program says.
   void step(std::uint32_t operations = ~0u, double slower = 1) {
@@ -134,7 +135,7 @@ class paged_program {
     }
     used_.clear();
     auto const ns = static_cast<double>(program_.operations[i].count()) * slower;
-    memory_->took(memory_->end_operation(job_), static_cast<std::uint64_t>(ns), job_);
+    memory_->took(memory_->end_operation(job_), static_cast<std::uint64_t>(ns), job_, guesses);
     after_each();
   }
 

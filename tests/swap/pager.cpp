@@ -333,6 +333,25 @@ TEST_CASE("a step is planned again when its operations take another time") {
   CHECK(r.memory->expected()->step > before * 3 / 2);
 }
 
+TEST_CASE("a step that was planned by guessed times is planned again by measured ones, and these stand") {
+  swap::program const p = small_cnn(2);
+  bytes const limit = swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib;
+  pager_rig r(options(limit));
+  paged_program<pager> run(*r.memory, p);
+  run.guesses = true;
+  for (int k = 0; k < 5; ++k) run.step(~0u, 0.5);
+  CHECK(r.memory->stats().plans_made == 1);
+  swap::time const by_guess = r.memory->expected()->step - r.memory->expected()->stalled;
+  run.guesses = false;
+  run.step();
+  run.guesses = true;
+  for (int k = 0; k < 5; ++k) run.step(~0u, 0.5);
+  CHECK(r.memory->stats().plans_made == 2);
+  swap::time const measured = r.memory->expected()->step - r.memory->expected()->stalled;
+  CHECK(measured > by_guess * 19 / 10);
+  CHECK(measured < by_guess * 21 / 10);
+}
+
 TEST_CASE("a limit may be lowered and raised") {
   swap::program const p = small_cnn(2);
   bytes const peak = swap::peak_of(swap::loads_of(p));

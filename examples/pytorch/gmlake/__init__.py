@@ -201,7 +201,7 @@ def swap(limit: int | str, frozen: Any = (), device: Any = None) -> Iterator[Non
             for batch in batches:
                 train(batch)
 
-    What is allocated inside, from 16 MiB on, leaves for the host while it isn't needed, and so does what was made
+    What is allocated inside, from 8 MiB on, leaves for the host while it isn't needed, and so does what was made
     inside `swappable` before. At first, what was used longest ago leaves when memory is short; from the third step
     on, or as soon as it has been made in the background, by a schedule learned from the first two. A step ends with
     the optimizer's update, or where `step()` says so. `frozen`: tensors or modules that nobody writes, so that they

@@ -103,8 +103,9 @@ class Steps:
     """Tells the pager where steps begin: where the program marks them, and until it does, behind each optimizer's
     update."""
 
-    TIMED = 4  # steps from the first on; later ones now and then, as times drift
-    TIMED_EVERY = 16
+    TIMED = 4  # steps from the first on
+    TIMED_AGAIN = 8  # by a schedule: it makes the device wait, and so the host be ahead, and times exact
+    TIMED_EVERY = 16  # as times drift
 
     def __init__(self, begin: Callable[[], object], timed: Callable[[bool], object]):
         self._begin, self._timed = begin, timed
@@ -122,7 +123,8 @@ class Steps:
     def _next(self) -> None:
         self._begin()
         self._count += 1
-        self._timed(self._count < self.TIMED or self._count % self.TIMED_EVERY == 0)
+        early = self._count < self.TIMED or self._count == self.TIMED_AGAIN
+        self._timed(early or self._count % self.TIMED_EVERY == 0)
 
 
 class Loops:

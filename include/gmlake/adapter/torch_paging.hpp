@@ -1,9 +1,11 @@
 #pragma once
 /// Announces PyTorch's operators to the pagers of the devices whose memory they use, and tells these how long each ran.
 ///
-/// A time counts from when the device gets to an operator until it is past it. Where the device was idle by then, what
-/// the host took to launch it is left out. While anything may be captured, nothing is timed: the events would become
-/// the graph's, and asking for others might break the capture off.
+/// A time counts from when the device gets to an operator until it is past it. What the operator's stream waits for
+/// meanwhile, as memory for its results may be on its way out, is left out: a schedule that took it for work would make
+/// room for it, and so make it longer. So is, where the device was idle, what the host took to launch the operator:
+/// kernels may have run meanwhile, so such a time is a guess. While anything may be captured, nothing is timed: the
+/// events would become the graph's, and asking for others might break the capture off.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <c10/cuda/CUDAException.h>
@@ -21,10 +24,11 @@
 #include "gmlake/adapter/torch_errors.hpp"
 #include "gmlake/adapter/torch_operators.hpp"
 #include "gmlake/adapter/torch_process.hpp"
+#include "gmlake/adapter/torch_waits.hpp"
 
 namespace gmlake {
 
-class torch_paging final : public torch_operator_watcher {
+class torch_paging final : public torch_operator_watcher, private torch_wait_watcher {
  public:
   /// Lives as long as the process.
   [[nodiscard]] static torch_paging& get() {
@@ -45,21 +49,24 @@ class torch_paging final : public torch_operator_watcher {
     now = {};
     announce(now, uses);
     if (!timed_.load(std::memory_order_relaxed) || now.device < 0 || capturing()) return;
-    now.first = recorded(now.device);
+    now.first = recorded(now.device, now.on);
     now.began = clock::now();
+    torch_wait_watcher::of_thread() = this;
   }
   void made(std::vector<torch_operand> const& results) override { announce(now(), results); }
   void ends() noexcept override {
-    running const now = this->now();
+    torch_wait_watcher::of_thread() = nullptr;
+    running now = std::exchange(this->now(), {});
     if (now.device < 0) return;
     try {
       bool const idle = now.first != nullptr && is_over(now.first);
       auto const took = clock::now() - now.began;
-      cudaEvent_t const last = now.first != nullptr ? recorded(now.device) : nullptr;
+      cudaEvent_t const last = now.first != nullptr ? recorded(now.device, now.on) : nullptr;
       std::int64_t const number = now.pager->end_operation(now.on);
       if (last == nullptr) return;
       std::scoped_lock const lock(mutex_);
-      under_way_.push_back({now.pager, number, now.device, now.first, last, idle ? took : clock::duration{}});
+      clock::duration const launching = idle ? took : clock::duration{};
+      under_way_.push_back({now.pager, number, now.device, now.first, last, std::move(now.waits), launching});
       tell(false);
     } catch (...) {
       // For want of memory, or because the device has failed, which the operator's caller learns: its time isn't told.
@@ -68,6 +75,10 @@ class torch_paging final : public torch_operator_watcher {
 
  private:
   using clock = std::chrono::steady_clock;
+  /// Its stream waits for others' work.
+  struct waiting {
+    cudaEvent_t begin = nullptr, end = nullptr;
+  };
   /// This thread's operator.
   struct running {
     torch_swapper* pager = nullptr;
@@ -75,12 +86,14 @@ class torch_paging final : public torch_operator_watcher {
     stream on{};
     cudaEvent_t first = nullptr;
     clock::time_point began;
+    std::vector<waiting> waits;
   };
   struct timing {
     torch_swapper* pager;
     std::int64_t number;
     int device;
     cudaEvent_t first, last;
+    std::vector<waiting> waits;
     clock::duration launching;  ///< what of the time the device may have waited for the host
   };
 
@@ -134,11 +147,30 @@ class torch_paging final : public torch_operator_watcher {
     return r == cudaSuccess;
   }
 
-  [[nodiscard]] cudaEvent_t recorded(int device) {
+  void waits(stream on) noexcept override {
+    running& now = this->now();
+    if (on != now.on) return;
+    try {
+      now.waits.push_back({recorded(now.device, on), nullptr});
+    } catch (...) {
+      now.first = nullptr;  // its time isn't told
+    }
+  }
+  void waited(stream on) noexcept override {
+    running& now = this->now();
+    if (on != now.on || now.first == nullptr) return;
+    try {
+      now.waits.back().end = recorded(now.device, on);
+    } catch (...) {
+      now.first = nullptr;
+    }
+  }
+
+  [[nodiscard]] cudaEvent_t recorded(int device, stream on) {
     c10::cuda::CUDAGuard const guard(static_cast<c10::DeviceIndex>(device));
     cudaEvent_t e = nullptr;
     {
-      std::scoped_lock const lock(mutex_);
+      std::scoped_lock const lock(spare_mutex_);
       auto& spare = spare_[static_cast<std::size_t>(device)];
       if (!spare.empty()) {
         e = spare.back();
@@ -146,8 +178,14 @@ class torch_paging final : public torch_operator_watcher {
       }
     }
     if (e == nullptr) C10_CUDA_CHECK(cudaEventCreate(&e));
-    C10_CUDA_CHECK(cudaEventRecord(e, c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device))));
+    C10_CUDA_CHECK(cudaEventRecord(e, reinterpret_cast<cudaStream_t>(to_integer(on))));
     return e;
+  }
+
+  [[nodiscard]] static std::chrono::nanoseconds between(cudaEvent_t begin, cudaEvent_t end) {
+    float milliseconds = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(1e6 * static_cast<double>(milliseconds)));
   }
 
   /// Those that are known, or all.
@@ -156,12 +194,17 @@ class torch_paging final : public torch_operator_watcher {
       timing const& t = under_way_.front();
       if (wait) C10_CUDA_CHECK(cudaEventSynchronize(t.last));
       else if (!is_over(t.last)) return;
-      float milliseconds = 0;
-      C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, t.first, t.last));
-      auto const whole = std::chrono::nanoseconds(static_cast<std::int64_t>(1e6 * static_cast<double>(milliseconds)));
+      std::chrono::nanoseconds const whole = between(t.first, t.last);
+      // The host launches while the device waits.
+      std::chrono::nanoseconds waited{};
+      for (auto const& w : t.waits) waited += between(w.begin, w.end);
       auto const launching = std::chrono::duration_cast<std::chrono::nanoseconds>(t.launching);
-      t.pager->took(t.number, std::max(whole - launching, std::min(whole, shortest)));
-      for (cudaEvent_t const e : {t.first, t.last}) spare_[static_cast<std::size_t>(t.device)].push_back(e);
+      t.pager->took(t.number, {std::max(whole - std::max(waited, launching), std::min(whole, shortest)),
+                               launching > std::chrono::nanoseconds::zero()});
+      std::scoped_lock const lock(spare_mutex_);
+      auto& spare = spare_[static_cast<std::size_t>(t.device)];
+      spare.insert(spare.end(), {t.first, t.last});
+      for (auto const& w : t.waits) spare.insert(spare.end(), {w.begin, w.end});
     }
   }
 
@@ -170,6 +213,7 @@ class torch_paging final : public torch_operator_watcher {
   std::atomic<bool> timed_{true};
   std::mutex mutex_;
   std::deque<timing> under_way_;
+  std::mutex spare_mutex_;  ///< taken last: pools' locks may be held
   std::array<std::vector<cudaEvent_t>, torch_process::most_devices> spare_;
 };
 

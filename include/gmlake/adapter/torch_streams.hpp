@@ -2,13 +2,14 @@
 /// PyTorch's streams as the pools may use them: not while a capture may be under way, and never those that PyTorch did
 /// not make. Such a stream may be destroyed at any time, without a word, and recording on it would then crash in the
 /// driver. Memory freed on it serves that stream again, as PyTorch's own allocator has it, and others once the host has
-/// waited for the whole device.
+/// waited for the whole device. Each wait on the device is told to the thread's `torch_wait_watcher`.
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <utility>
 
+#include "gmlake/adapter/torch_waits.hpp"
 #include "gmlake/stream/one_stream.hpp"
 #include "gmlake/stream/pausable.hpp"
 
@@ -66,6 +67,13 @@ class torch_streams : public pausable<Streams> {
   [[nodiscard]] result<fence> record(stream s) noexcept {
     if (foreign(s)) return failure(errc::not_supported, "record: a stream that PyTorch did not make");
     return pausable<Streams>::record(s);
+  }
+  [[nodiscard]] result<void> wait(stream s, fence& f) noexcept {
+    torch_wait_watcher* const told = torch_wait_watcher::of_thread();
+    if (told != nullptr) told->waits(s);
+    result<void> done = pausable<Streams>::wait(s, f);
+    if (told != nullptr) told->waited(s);
+    return done;
   }
 
  private:

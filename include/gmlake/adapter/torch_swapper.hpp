@@ -11,6 +11,7 @@
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/block_use.hpp"
 #include "gmlake/swap/channel.hpp"
+#include "gmlake/swap/measured_time.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/swap_stats.hpp"
 #include "gmlake/swap/swappable.hpp"
@@ -67,7 +68,8 @@ class torch_swapper {
   [[nodiscard]] virtual result<void> access(std::span<swap::block_use const> uses, stream on) noexcept = 0;
   /// It has been launched. Its number, for `took`.
   [[nodiscard]] virtual std::int64_t end_operation(stream on) noexcept = 0;
-  virtual void took(std::int64_t operation, swap::time time) noexcept = 0;
+  /// How long it ran; see `swap::measured_time` for what was guessed.
+  virtual void took(std::int64_t operation, swap::measured_time time) noexcept = 0;
   virtual void begin_step(stream on) noexcept = 0;
   /// What is queued on `on` from now on is a job of its own, with its own steps: see `swap::pager`. A thread's work on
   /// streams that are no job's counts to the job that it has worked for last. Errors: `invalid_argument` where the

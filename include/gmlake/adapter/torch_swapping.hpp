@@ -161,12 +161,11 @@ class torch_swapping final : public torch_swapper {
     swap::job_id const job = job_of(on);
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(job) << number_bits | pager_->end_operation(job));
   }
-  void took(std::int64_t operation, swap::time time) noexcept override {
-    if (operation < 0) return;
+  void took(std::int64_t operation, swap::measured_time time) noexcept override {
+    if (operation < 0 || !time.known()) return;
     auto const number = static_cast<std::uint64_t>(operation);
-    pager_->took(number & ((std::uint64_t{1} << number_bits) - 1),
-                 static_cast<std::uint64_t>(std::max<swap::time::rep>(time.count(), 0)),
-                 static_cast<swap::job_id>(number >> number_bits));
+    pager_->took(number & ((std::uint64_t{1} << number_bits) - 1), static_cast<std::uint64_t>(time.is.count()),
+                 static_cast<swap::job_id>(number >> number_bits), time.guessed);
   }
   void begin_step(stream on) noexcept override { pager_->begin_step(job_of(on)); }
   result<void> begin_job(stream on, std::uint32_t priority) noexcept override {

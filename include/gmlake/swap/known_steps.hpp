@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "gmlake/swap/measured_time.hpp"
 #include "gmlake/swap/step_plan.hpp"
 
 namespace gmlake::swap {
@@ -17,7 +18,7 @@ struct known_step {
   std::uint64_t seen = 0;                       ///< how often
   std::uint64_t last_seen = 0;                  ///< in which of the job's steps
   std::uint64_t followed_by = 0;                ///< the fingerprint of what came next, the last time
-  std::vector<time> times;                      ///< by operation; negative: unknown
+  std::vector<measured_time> times;             ///< by operation
   std::shared_ptr<step_program const> program;  ///< as of when it was planned last; its operations take no time
   std::shared_ptr<step_plan const> plan;
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
@@ -27,25 +28,24 @@ struct known_step {
   std::uint64_t plan_again_at = 0;  ///< not before it has been seen so often, should the plan do badly
   std::uint32_t plans = 0;          ///< how many were made
 
-  void average(std::uint32_t operation, time t, double weight) noexcept {
-    if (operation >= times.size() || t < time::zero()) return;
-    time& old = times[operation];
-    if (old < time::zero()) old = t;
-    else old += time(static_cast<time::rep>(static_cast<double>((t - old).count()) * weight));
+  void average(std::uint32_t operation, measured_time t, double weight) noexcept {
+    if (operation < times.size()) times[operation].average(t, weight);
+  }
+
+  /// Of all that are known.
+  [[nodiscard]] time sum() const noexcept {
+    time all{};
+    for (measured_time const& t : times) all += std::max(t.is, time::zero());
+    return all;
   }
 
   /// The times, where unknown the others' mean, or `otherwise`; none is zero. Throws `std::bad_alloc`.
   [[nodiscard]] std::vector<time> filled_times(time otherwise) const {
-    time sum{};
-    time::rep count = 0;
-    for (time const t : times) {
-      if (t < time::zero()) continue;
-      sum += t;
-      ++count;
-    }
-    time const mean = std::max(count > 0 ? sum / count : otherwise, time(1));
-    std::vector<time> all = times;
-    for (time& t : all) t = t < time::zero() ? mean : std::max(t, time(1));
+    auto const known = std::ranges::count_if(times, &measured_time::known);
+    time const mean = known > 0 ? sum() / known : otherwise;
+    std::vector<time> all;
+    all.reserve(times.size());
+    for (measured_time const& t : times) all.push_back(std::max(t.known() ? t.is : mean, time(1)));
     return all;
   }
 };
@@ -63,7 +63,7 @@ class known_steps {
   [[nodiscard]] known_step* enter(std::uint64_t fingerprint, std::uint32_t operations) noexcept {
     if (known_step* const old = find(fingerprint)) return old;
     try {
-      std::vector<time> times(operations, time(-1));
+      std::vector<measured_time> times(operations);
       if (all_.size() >= most_) all_.erase(std::ranges::min_element(all_, {}, &known_step::last_seen));
       all_.push_back({.fingerprint = fingerprint,
                       .followed_by = fingerprint,

@@ -129,11 +129,11 @@ class pager {
   }
 
   /// How long an operation of this step or the last ran, what it waited for and what was made again for it aside. From
-  /// any thread.
-  void took(std::uint64_t number, std::uint64_t nanoseconds, job_id job = {}) noexcept {
+  /// any thread. `guessed`: a part of that is not known; it counts until a time is told that was measured.
+  void took(std::uint64_t number, std::uint64_t nanoseconds, job_id job = {}, bool guessed = false) noexcept {
     std::scoped_lock const lock(mutex_);
     pager_job& j = at(job);
-    time const t(static_cast<time::rep>(nanoseconds));
+    measured_time const t{time(static_cast<time::rep>(nanoseconds)), guessed};
     if (number >= j.step_number) {
       j.log.took(static_cast<std::uint32_t>(number - j.step_number), t);
     } else if (number >= j.before_number) {

@@ -33,7 +33,7 @@ struct pager_options {
   /// How long a job that waits for its turn sees others get nowhere before it goes all the same.
   time patience{1'000'000'000};
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
-  double drift = 0.1;       ///< share of a step's time by which measured times may depart before it is planned again
+  double drift = 0.05;      ///< share of a step's time by which measured times may depart before it is planned again
   std::size_t most_events = 2'000'000;  ///< of one step, beyond which it is not logged; 12 bytes each
   std::size_t most_plans = 8;           ///< kinds of steps known side by side
   time unmeasured{10'000};              ///< how long an operation runs of whose step no time is known

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gmlake/swap/measured_time.hpp"
 #include "gmlake/swap/page.hpp"
 #include "gmlake/swap/program.hpp"
 
@@ -47,8 +48,6 @@ struct step_program {
 /// Holds at most so many accesses and births; a step with more is not logged. No call throws but `program`.
 class step_log {
  public:
-  static constexpr time unknown{-1};
-
   explicit step_log(std::size_t most_events) noexcept : most_(most_events) {}
 
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
@@ -59,8 +58,8 @@ class step_log {
   [[nodiscard]] bool complete() const noexcept { return !full_; }
   [[nodiscard]] std::uint64_t prefix() const noexcept { return prefix_; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mixed(prefix_ ^ signature_, operations_); }
-  /// By operation; `unknown` where nobody has told. Moved out by `begin_step`.
-  [[nodiscard]] std::vector<time>& times() noexcept { return times_; }
+  /// By operation; unknown where nobody has told.
+  [[nodiscard]] std::vector<measured_time> const& times() const noexcept { return times_; }
 
   /// A step is over, the next begins.
   void begin_step() noexcept {
@@ -130,12 +129,12 @@ class step_log {
     prefix_ = mixed(prefix_, std::exchange(signature_, 0));
     note([&] {
       prefixes_.push_back(prefix_);
-      times_.push_back(unknown);
+      times_.emplace_back();
     });
     ++operations_;
   }
 
-  void took(std::uint32_t operation, time t) noexcept {
+  void took(std::uint32_t operation, measured_time t) noexcept {
     if (operation < times_.size()) times_[operation] = t;
   }
 
@@ -278,7 +277,7 @@ class step_log {
   std::vector<variable> variables_;
   std::vector<use> uses_;
   std::vector<std::uint64_t> prefixes_;
-  std::vector<time> times_;
+  std::vector<measured_time> times_;
 };
 
 }  // namespace gmlake::swap

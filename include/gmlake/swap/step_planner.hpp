@@ -113,12 +113,6 @@ class step_planner {
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
   }
 
-  [[nodiscard]] static time sum_of(std::vector<time> const& times) noexcept {
-    time sum{};
-    for (time const t : times) sum += std::max(t, time::zero());
-    return sum;
-  }
-
   [[nodiscard]] bool wants_plan(pager_job const& j, known_step& k) const noexcept {
     if (!options_->schedules || options_->limit == no_limit || being_made_ != nullptr) return false;
     if (k.plan == nullptr) return k.seen >= 2 || j.log.step() == 2;
@@ -135,8 +129,8 @@ class step_planner {
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
       return true;
     }
-    return k.planned_with > time::zero() && differ(static_cast<double>(sum_of(k.times).count()),
-                                                   static_cast<double>(k.planned_with.count()), options_->drift);
+    return k.planned_with > time::zero() &&
+           differ(static_cast<double>(k.sum().count()), static_cast<double>(k.planned_with.count()), options_->drift);
   }
 
   /// What schedules may use: less what is not the pages', what is ahead, and what has turned out to be missing.
@@ -169,7 +163,7 @@ class step_planner {
         programs.back().program.operations = its->filled_times(options_->unmeasured);
         its->planned_for = options_->limit;
         its->planned_among = gone_;
-        its->planned_with = sum_of(its->times);
+        its->planned_with = its->sum();
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
       return being_made_ =
