@@ -166,7 +166,6 @@
 #include "gmlake/swap/load.hpp"
 #include "gmlake/swap/lowest_peak.hpp"
 #include "gmlake/swap/machine.hpp"
-#include "gmlake/swap/measured_time.hpp"
 #include "gmlake/swap/mix.hpp"
 #include "gmlake/swap/mover.hpp"
 #include "gmlake/swap/numbers.hpp"

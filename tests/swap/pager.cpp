@@ -352,6 +352,49 @@ TEST_CASE("a step that was planned by guessed times is planned again by measured
   CHECK(measured < by_guess * 21 / 10);
 }
 
+namespace {
+
+/// What a pager with a clock reads.
+std::atomic<swap::time::rep> clock_ns{0};
+[[nodiscard]] swap::time read_clock() noexcept { return swap::time(clock_ns); }
+
+/// Steps that take 100 ms until they are planned again, and so long afterwards; the pager's figures then.
+[[nodiscard]] swap::pager_stats planned_again(swap::time after, int steps) {
+  swap::program const p = small_cnn(2);
+  pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);
+  o.clock = read_clock;
+  pager_rig r(o);
+  paged_program<pager> run(*r.memory, p);
+  auto const step = [&](swap::time takes, double slower) {
+    run.step(~0u, slower);
+    clock_ns += takes.count();
+  };
+  using namespace std::chrono_literals;
+  for (int k = 0; k < 20; ++k) step(100ms, 1);
+  REQUIRE(r.memory->stats().plans_made == 1);
+  step(100ms, 2);  // which is a quarter more on average, as it stays
+  step(100ms, 1.25);
+  REQUIRE(r.memory->stats().plans_made == 2);
+  for (int k = 0; k < steps; ++k) step(after, 1.25);
+  return r.memory->stats();
+}
+
+}  // namespace
+
+TEST_CASE("a plan made anew that makes steps longer is given up for the one before, which stays") {
+  using namespace std::chrono_literals;
+  swap::pager_stats const s = planned_again(120ms, 20);
+  CHECK(s.plans_reverted == 1);
+  CHECK(s.departures == 0);
+}
+
+TEST_CASE("one that makes steps no longer stays, and so does any before it has settled") {
+  using namespace std::chrono_literals;
+  CHECK(planned_again(100ms, 20).plans_reverted == 0);
+  CHECK(planned_again(80ms, 20).plans_reverted == 0);
+  CHECK(planned_again(120ms, 8).plans_reverted == 0);
+}
+
 TEST_CASE("a limit may be lowered and raised") {
   swap::program const p = small_cnn(2);
   bytes const peak = swap::peak_of(swap::loads_of(p));

@@ -106,10 +106,12 @@ class torch_swapping final : public torch_swapper {
         host_(std::move(host)),
         pool_(main_, *host_, std::move(moving.streams), std::move(moving.copies), std::move(below),
               {.in_place = in_place, .smallest = smallest}) {
-    swap::pager_options options{.smallest = smallest_paged,
-                                .smallest_logged = smallest_logged,
-                                .leave_mapped = leave_mapped,
-                                .in_background = true};
+    swap::pager_options options{
+        .smallest = smallest_paged,
+        .smallest_logged = smallest_logged,
+        .leave_mapped = leave_mapped,
+        .in_background = true,
+        .clock = []() noexcept -> swap::time { return std::chrono::steady_clock::now().time_since_epoch(); }};
     auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies);
     if (measured) options.channel = *measured;
     link_ = options.channel;

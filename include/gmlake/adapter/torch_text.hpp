@@ -90,6 +90,7 @@ namespace gmlake {
     line("page_steps_by_schedule", f.pages.steps_by_schedule);
     line("page_schedules", f.pages.plans_made);
     line("page_schedules_failed", f.pages.plans_failed);
+    line("page_schedules_reverted", f.pages.plans_reverted);
     line("page_planned_out", f.pages.planned_out);
     line("page_planned_in", f.pages.planned_in);
     line("page_evictions", f.pages.evictions);

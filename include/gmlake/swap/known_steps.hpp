@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gmlake/swap/measured_time.hpp"
+#include "gmlake/swap/plan_trial.hpp"
 #include "gmlake/swap/step_plan.hpp"
 
 namespace gmlake::swap {
@@ -21,6 +22,8 @@ struct known_step {
   std::vector<measured_time> times;             ///< by operation
   std::shared_ptr<step_program const> program;  ///< as of when it was planned last; its operations take no time
   std::shared_ptr<step_plan const> plan;
+  plan_trial trial = {};            ///< of that plan
+  bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
   bytes planned_for = 0;            ///< the limit
   time planned_with{};              ///< the sum of the times that the plan was made with

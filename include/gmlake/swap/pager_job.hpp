@@ -69,6 +69,7 @@ struct pager_job {
   std::size_t next_out = 0;
   std::size_t next_return = 0;  ///< beyond the end: of the next step's
   bool by_plan = false;         ///< since the step's beginning
+  time began{};                 ///< the step, by the pager's clock
   std::uint32_t trust = 0;      ///< steps on end that went by plan
   std::uint32_t repeats = 0;    ///< of them, those by this very plan
   std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns

@@ -32,6 +32,8 @@ struct pager_options {
   time look_every{50'000};  ///< how often, at most, the ends of operations look which moves are over; 0: each does
   /// How long a job that waits for its turn sees others get nowhere before it goes all the same.
   time patience{1'000'000'000};
+  /// Tells how long steps take: a plan made anew that makes them longer is given up for the one before. Null: it stays.
+  time (*clock)() noexcept = nullptr;
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
   double drift = 0.05;      ///< share of a step's time by which measured times may depart before it is planned again
   std::size_t most_events = 2'000'000;  ///< of one step, beyond which it is not logged; 12 bytes each
@@ -58,7 +60,8 @@ struct pager_stats {
   std::uint64_t steps_by_schedule = 0;  ///< from end to end
   std::uint64_t departures = 0;         ///< steps that did something else than the schedule in force foresaw
   std::uint64_t plans_made = 0;
-  std::uint64_t plans_failed = 0;  ///< none was found that meets the limit
+  std::uint64_t plans_failed = 0;    ///< none was found that meets the limit
+  std::uint64_t plans_reverted = 0;  ///< for the ones before, by which steps were shorter
   std::uint64_t steps_not_logged = 0;
 };
 

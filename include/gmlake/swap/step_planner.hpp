@@ -3,7 +3,8 @@
 ///
 /// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
 /// plan counts, when operations take another time by now, and when the limit has changed or a job has gone. Each plan
-/// is for all jobs whose steps are known, which take turns.
+/// is for all jobs whose steps are known, which take turns. One that makes a lone job's steps longer than the one
+/// before did is given up for that again (`plan_trial`).
 
 #include <algorithm>
 #include <cmath>
@@ -53,12 +54,14 @@ class step_planner {
       ++k->seen;
       k->last_seen = log.step();
       for (std::uint32_t i = 0; i < log.operations(); ++i) k->average(i, log.times()[i], options_->smoothing);
+      judge(j, *k);
       if (wants_plan(j, *k)) made = planning_of(j, *k, counted);
     }
     j.fingerprint = k != nullptr ? k->fingerprint : 0;
     j.before_number = j.step_number;
     j.step_number = j.next_number;
     j.evicted = 0;
+    if (options_->clock != nullptr) j.began = options_->clock();
     log.begin_step();
     return made;
   }
@@ -88,6 +91,8 @@ class step_planner {
       known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
       if (k == nullptr) continue;
       ++seen_->plans_made;
+      if (k->renewed && made.plans.size() == 1) k->trial.begin(k->plan);
+      else k->trial.begin();
       k->plan = made.plans[i];
     }
   }
@@ -111,6 +116,15 @@ class step_planner {
   [[nodiscard]] bool takes_long(bytes evicted, time step) const noexcept {
     time const both = options_->channel.out.time_of(evicted) + options_->channel.in.time_of(evicted);
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
+  }
+
+  /// A step of this kind has ended.
+  void judge(pager_job const& j, known_step& k) const noexcept {
+    if (options_->clock == nullptr || !j.by_plan || k.plan == nullptr || j.plan != k.plan) return;
+    if (std::shared_ptr<step_plan const> before = k.trial.step_took(options_->clock() - j.began)) {
+      ++seen_->plans_reverted;
+      k.plan = std::move(before);
+    }
   }
 
   [[nodiscard]] bool wants_plan(pager_job const& j, known_step& k) const noexcept {
@@ -161,6 +175,7 @@ class step_planner {
         of.push_back({other->index, other->life, its->fingerprint});
         programs.push_back(*its->program);
         programs.back().program.operations = its->filled_times(options_->unmeasured);
+        its->renewed = its->planned_for == options_->limit && its->planned_among == gone_;
         its->planned_for = options_->limit;
         its->planned_among = gone_;
         its->planned_with = its->sum();

@@ -1,0 +1,96 @@
+#include "gmlake/swap/plan_trial.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+
+#include <doctest/doctest.h>
+
+namespace gmlake::swap::plan_trial_test {
+namespace {
+
+using plan = plan_trial::plan;
+
+[[nodiscard]] plan any_plan() {
+  step_program p;
+  p.program.operations.assign(2, time(1));
+  p.prefixes.assign(2, 0);
+  return std::make_shared<step_plan const>(p, planned_moves{}, forecast{});
+}
+
+struct rig {
+  plan first = any_plan(), second = any_plan();
+  plan_trial trial;
+
+  rig() { trial.begin(); }
+  /// So many steps that take so long each; what was gone back to, if anything.
+  plan steps(int n, int t) {
+    plan back;
+    for (int k = 0; k < n; ++k) {
+      if (plan const p = trial.step_took(time(t))) {
+        CHECK(back == nullptr);
+        back = p;
+      }
+    }
+    return back;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a plan by which steps take longer yields to the one before") {
+  rig r;
+  CHECK(r.steps(12, 1000) == nullptr);
+  r.trial.begin(r.first);
+  CHECK(r.steps(9, 1100) == nullptr);  // six to settle, and four are looked at
+  CHECK(r.steps(1, 1100) == r.first);
+  CHECK(r.steps(30, 5000) == nullptr);  // there is nothing to go back to any more
+}
+
+TEST_CASE("one by which they take as long stays") {
+  rig r;
+  (void)r.steps(12, 1000);
+  r.trial.begin(r.first);
+  CHECK(r.steps(30, 1010) == nullptr);
+}
+
+TEST_CASE("what the change upsets counts for nothing, nor does one long step of four") {
+  rig r;
+  (void)r.steps(12, 1000);
+  r.trial.begin(r.first);
+  CHECK(r.steps(6, 9000) == nullptr);
+  CHECK(r.steps(2, 1000) == nullptr);
+  CHECK(r.steps(1, 3000) == nullptr);
+  CHECK(r.steps(1, 1000) == nullptr);
+}
+
+TEST_CASE("a plan before whose steps were too few to tell is not gone back to") {
+  rig r;
+  (void)r.steps(9, 1000);
+  r.trial.begin(r.first);
+  CHECK(r.steps(30, 2000) == nullptr);
+  r.trial.begin();
+  (void)r.steps(9, 1000);
+  r.trial.begin(r.first);
+  CHECK(r.steps(30, 2000) == nullptr);
+}
+
+TEST_CASE("where there was none before, or none of use, there is nothing to go back to") {
+  rig r;
+  CHECK(r.steps(30, 1000) == nullptr);
+  r.trial.begin();
+  CHECK(r.steps(30, 2000) == nullptr);
+  r.trial.begin(r.second);
+  CHECK(r.steps(30, 1000) == nullptr);
+}
+
+TEST_CASE("what replaces a plan that was not judged yet is held against the one before both") {
+  rig r;
+  (void)r.steps(12, 1000);
+  r.trial.begin(r.first);
+  CHECK(r.steps(9, 2000) == nullptr);
+  r.trial.begin(r.second);
+  CHECK(r.steps(10, 1500) == r.first);
+}
+
+}  // namespace gmlake::swap::plan_trial_test
