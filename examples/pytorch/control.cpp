@@ -19,6 +19,7 @@ using torch_c::attempt;
 using torch_c::keep;
 
 torch_device& used(int device) {
+  if (torch_process::get().forked()) throw torch_failure("gmlake: CUDA can't be used in a forked process");
   torch_device* const d = torch_process::get().opened(device);
   if (d == nullptr) throw torch_failure("gmlake: no memory has been allocated on device " + std::to_string(device));
   return *d;
@@ -31,21 +32,17 @@ tools::report live_report() {
     torch_recording const* const recorded = process.recording(d.ordinal());
     torch_recording::picture const seen = recorded != nullptr ? recorded->look() : torch_recording::picture{};
     tools::report_run run{.name = "gmlake, live", .failure = {}, .series = seen.series, .peak = seen.peak};
-    std::uint64_t allocations = 0;
-    d.each_pool([&](torch_pool_id, torch_pool& p) {
-      pool_stats const s = p.stats();
-      run.requested_peak += s.requested.peak;
-      run.reserved_peak += s.reserved.peak;
-      run.driver_calls += s.driver.total().calls;
-      run.driver_ms += static_cast<double>(s.driver.total().time.count()) / 1e6;
-      run.stitches += s.stitches_made;
-      run.stitch_hits += s.stitch_hits;
-      allocations += s.allocations;
-      if (!run.peak) run.peak = p.snapshot();
-    });
+    pool_stats const s = d.stats();
+    run.requested_peak = s.requested.peak;
+    run.reserved_peak = s.reserved.peak;
+    run.driver_calls = s.driver.total().calls;
+    run.driver_ms = static_cast<double>(s.driver.total().time.count()) / 1e6;
+    run.stitches = s.stitches_made;
+    run.stitch_hits = s.stitch_hits;
+    if (!run.peak) run.peak = d.main().snapshot();
     page.sections.push_back({.name = "GPU " + std::to_string(d.ordinal()),
                              .events = seen.events,
-                             .allocations = recorded != nullptr ? seen.allocations : allocations,
+                             .allocations = recorded != nullptr ? seen.allocations : s.allocations,
                              .steps = seen.steps,
                              .requested_peak = run.requested_peak,
                              .peak_event = seen.peak_event,
@@ -92,6 +89,7 @@ GMLAKE_EXPORT char const* gmlake_snapshot(int device) {
   return wrong != nullptr ? nullptr : text;
 }
 GMLAKE_EXPORT int gmlake_note_update() {
+  if (torch_process::get().forked()) return 0;
   torch_process::get().each_device([](torch_device& d) { d.main().note_update(); });
   return 0;
 }

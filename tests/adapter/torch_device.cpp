@@ -946,6 +946,83 @@ TEST_CASE("a pool that goes leaves its totals, and nothing current") {
   CHECK(r.device().lines().all.reserved_bytes.taken == 0);
 }
 
+TEST_CASE("peaks are of all pools at a time, and stay when a pool goes") {
+  torch_rig r({.capacity = 1_GiB});
+  address const x = r.take(10 * mib, b);
+  r.give(r.take(300 * mib, b));  // before there is a second pool
+  REQUIRE(r.device().begin(p, only({a})));
+  auto const peaks = [&] {
+    torch_totals const all = r.device().lines().all;
+    pool_stats const s = r.device().stats();
+    CHECK(all.allocated_bytes.peak == static_cast<std::int64_t>(s.live.peak));
+    CHECK(all.requested_bytes.peak == static_cast<std::int64_t>(s.requested.peak));
+    CHECK(all.reserved_bytes.peak == static_cast<std::int64_t>(s.reserved.peak));
+    CHECK(s.reserved.peak >= s.live.peak);
+    return std::pair(s.live.peak / mib, all.allocation.peak);
+  };
+  r.give(r.take(200 * mib, a));
+  CHECK(peaks() == std::pair<bytes, std::int64_t>(310, 2));
+  address const y = r.take(250 * mib, a);
+  address const z = r.take(100 * mib, b);
+  CHECK(peaks() == std::pair<bytes, std::int64_t>(360, 3));
+  r.give(y);
+  REQUIRE(r.device().end(p));
+  REQUIRE(r.device().release(p));
+  CHECK(r.pools() == 1);
+  CHECK(peaks() == std::pair<bytes, std::int64_t>(360, 3));
+  r.device().reset_peaks();
+  CHECK(peaks() == std::pair<bytes, std::int64_t>(110, 2));
+  r.give(x);
+  r.give(z);
+}
+
+TEST_CASE("what a pool has done counts when it is gone, and a request that fails counts once") {
+  torch_rig r(limited(100_MiB));
+  REQUIRE(r.device().begin(p, only({a})));
+  r.give(r.take(10 * mib, a));
+  fails_with(r.device().allocate(500 * mib, a), errc::out_of_memory);
+  REQUIRE(r.device().end(p));
+  REQUIRE(r.device().serve_on_out_of_memory(p, true));
+  fails_with(r.device().allocate(500 * mib, b), errc::out_of_memory);
+  pool_stats const before = r.device().stats();
+  CHECK(before.failures == 2);
+  CHECK(before.retries > 0);
+  REQUIRE(r.device().release(p));
+  REQUIRE(r.pools() == 1);
+  pool_stats const after = r.device().stats();
+  CHECK(after.failures == 2);
+  CHECK(after.retries == before.retries);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.allocations == after.deallocations);
+  CHECK(after.driver.total().calls >= before.driver.total().calls);
+}
+
+TEST_CASE("what could be swapped and can't takes no more memory than anything else") {
+  torch_rig r;
+  auto const take = [&](stream s) { return must(r.device().allocate(512, s, placement::movable)); };
+  for (int i = 0; i < 50; ++i) (void)take(b);
+  CHECK(r.gpu.created() == 2 * mib);
+  REQUIRE(r.device().begin(p, only({a})));
+  for (int i = 0; i < 50; ++i) CHECK(r.home(take(a)) == p);
+  for (int i = 0; i < 50; ++i) CHECK(r.home(take(b)) == main_pool);
+  CHECK(r.gpu.created() == 4 * mib);
+}
+
+TEST_CASE("a pool that is trimmed while its last block is freed goes afterwards") {
+  torch_rig r;
+  for (int round = 0; round < 50; ++round) {
+    REQUIRE(r.device().begin(p, only({a})));
+    address const x = r.take(mib, a);
+    REQUIRE(r.device().end(p));
+    REQUIRE(r.device().release(p));
+    std::thread other([&] { r.give(x); });
+    r.device().trim(p);
+    other.join();
+    r.device().trim();
+    REQUIRE(r.pools() == 1);
+  }
+}
+
 TEST_CASE("peaks and totals are reset apart") {
   torch_rig r;
   address const x = r.take(10 * mib, a);

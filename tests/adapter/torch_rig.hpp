@@ -212,6 +212,7 @@ class hooked_pool final : public torch_pool {
   plan_stats planned() const noexcept override { return inner_->planned(); }
   std::vector<plan::plan> plans() const override { return inner_->plans(); }
   void reset_peaks() noexcept override { inner_->reset_peaks(); }
+  void count_in(torch_together& all, bool first) noexcept override { inner_->count_in(all, first); }
   void reset_totals() noexcept override { inner_->reset_totals(); }
   result<int> export_fd(handle h) noexcept override { return inner_->export_fd(h); }
 

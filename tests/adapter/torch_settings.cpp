@@ -275,11 +275,43 @@ TEST_CASE("a memory fraction that is none is an error that names the variable, a
 }
 
 TEST_CASE("spaces in PyTorch's variables mean nothing, as PyTorch has it") {
+  for (char const* value : {"expandable_segments:True, per_process_memory_fraction: 0.5",
+                            "expandable_segments:True,\n\tper_process_memory_fraction:0.5\r\n",
+                            " per_process_memory_fraction : 0.5 ,expandable_segments:True\v\f"}) {
+    CAPTURE(value);
+    torch_settings_reader r;
+    CHECK(set_environment(r, {std::string("PYTORCH_CUDA_ALLOC_CONF=") + value}) == "");
+    CHECK(r.settings().limit_fraction == 0.5);
+    REQUIRE(r.notes().size() == 1);
+    CHECK(r.notes()[0].find("'expandable_segments'") != std::string::npos);
+  }
+}
+
+TEST_CASE("of PyTorch's variables the first counts if it is set, be it to nothing, and the second else") {
+  std::string const first = "PYTORCH_CUDA_ALLOC_CONF=", second = "PYTORCH_ALLOC_CONF=";
+  std::string const half = "per_process_memory_fraction:0.5", most = "per_process_memory_fraction:0.9";
+  for (bool const turned : {false, true}) {
+    CAPTURE(turned);
+    auto const read = [&](std::string one, std::string other) {
+      torch_settings_reader r;
+      if (turned) std::swap(one, other);
+      CHECK(set_environment(r, {one, other}) == "");
+      return r.settings().limit_fraction;
+    };
+    CHECK(read(first + half, second + most) == 0.5);
+    CHECK(read(first + most, second + half) == 0.9);
+    CHECK(read(first, second + most) == std::nullopt);
+    CHECK(read("A=b", second + most) == 0.9);
+    CHECK(read("GMLAKE_LIMIT=90%", first + half) == 0.9);
+  }
+}
+
+TEST_CASE("a chunk so large that one would be the whole device is refused") {
   torch_settings_reader r;
-  CHECK(set_environment(r, {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, per_process_memory_fraction: 0.5"}) ==
-        "");
-  CHECK(r.settings().limit_fraction == 0.5);
-  CHECK(r.notes().size() == 1);
+  CHECK(r.set("chunk", "4GiB") == "");
+  CHECK(r.settings().chunk == 4_GiB);
+  CHECK(r.set("chunk", "5GiB").find("4GiB at most") != std::string::npos);
+  CHECK(r.settings().chunk == 4_GiB);
 }
 
 TEST_CASE("the settings in force are told as lines of key and value, every key once") {

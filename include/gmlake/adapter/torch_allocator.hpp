@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -75,6 +76,8 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     if (n == 0) return nullptr;
     device_index device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+    // Of those that are not current nobody tells who made them.
+    if (on != nullptr && on != current_stream(device)) torch_process::get().foreign().add(to_stream(on));
     return isEnabled() ? take(device, n, on) : take_uncached(n);
   }
   /// Whichever way it was allocated.
@@ -88,7 +91,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   void recordStream(c10::DataPtr const& p, c10::cuda::CUDAStream on) override {
     // Memory that isn't this allocator's, or is none, has nobody to wait for it.
     if (p.get() == nullptr || p.get_deleter() != &give_back) return;
-    check(torch_process::get().record_stream(p.get(), to_stream(on.stream())));
+    check(torch_process::get().record_stream(p.get(), to_stream(noted(on))));
   }
   using CUDAAllocator::recordStream;
   void* getBaseAllocation(void* p, std::size_t* size) override {
@@ -158,7 +161,9 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
 
   c10::cuda::CUDACachingAllocator::DeviceStats getDeviceStats(device_index device) override {
     check_device(device);
-    auto stats = device_stats(device_of(device));
+    torch_device* const d = torch_process::get().opened(device);  // one that isn't used has no context, and gets none
+    if (d == nullptr) return {};
+    auto stats = device_stats(*d);
     std::scoped_lock const lock(mutex_);
     counts const& base = base_[static_cast<std::size_t>(device)];
     stats.num_alloc_retries -= base.retries;
@@ -168,14 +173,16 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   }
   void resetAccumulatedStats(device_index device) override {
     check_device(device);
-    device_of(device).reset_totals();
+    torch_device* const d = torch_process::get().opened(device);
+    if (d == nullptr) return;
+    d->reset_totals();
     std::scoped_lock const lock(mutex_);
-    auto const seen = device_stats(device_of(device));
+    auto const seen = device_stats(*d);
     base_[static_cast<std::size_t>(device)] = {seen.num_alloc_retries, seen.num_ooms, seen.num_sync_all_streams};
   }
   void resetPeakStats(device_index device) override {
     check_device(device);
-    device_of(device).reset_peaks();
+    if (torch_device* const d = torch_process::get().opened(device)) d->reset_peaks();
   }
   std::vector<c10::cuda::CUDACachingAllocator::StreamSegmentSize> getExpandableSegmentSizes(
       device_index device) override {
@@ -241,7 +248,9 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
     c10::CachingDeviceAllocator::AnnotationEntry note(device, c10::getApproximateTime());
     for (auto const& [key, value] : all) note.recordUserMetadata(key, value);
     std::scoped_lock const lock(mutex_);
-    if (history_options_.enabled) annotations_.push_back(std::move(note));
+    if (!history_options_.enabled) return;
+    annotations_.push_back(std::move(note));
+    if (annotations_.size() > history_options_.most) annotations_.pop_front();
   }
   void pushCompileContext(std::string& name) override { torch_history::push_compile_context(name); }
   void popCompileContext() override { torch_history::pop_compile_context(); }
@@ -439,7 +448,9 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   /// The stream that this thread works on. One that PyTorch did not make is noted: its number is its address, which is
   /// even; those that PyTorch made have odd numbers, and the default stream has 0.
   [[nodiscard]] static cudaStream_t current_stream(device_index device) {
-    c10::cuda::CUDAStream const s = c10::cuda::getCurrentCUDAStream(device);
+    return noted(c10::cuda::getCurrentCUDAStream(device));
+  }
+  [[nodiscard]] static cudaStream_t noted(c10::cuda::CUDAStream const& s) {
     if (s.id() != 0 && s.id() % 2 == 0) [[unlikely]]
       torch_process::get().foreign().add(to_stream(s.stream()));
     return s.stream();
@@ -574,7 +585,7 @@ class torch_allocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
 #if TORCH_VERSION_MINOR >= 12
   std::vector<c10::cuda::CUDACachingAllocator::OomRejectionObserver> rejection_observers_;
 #endif
-  std::vector<c10::CachingDeviceAllocator::AnnotationEntry> annotations_;
+  std::deque<c10::CachingDeviceAllocator::AnnotationEntry> annotations_;
   c10::ApproximateClockToUnixTimeConverter clock_;
   std::atomic<bool> enabled_{true};
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "gmlake/adapter/torch_together.hpp"
 #include "gmlake/core/types.hpp"
 #include "gmlake/observe/counters.hpp"
 
@@ -157,6 +158,8 @@ class torch_observer : public counters {
     t.allocated_bytes.add(static_cast<std::int64_t>(b.size));
     t.requested_bytes.add(static_cast<std::int64_t>(b.requested));
     most_blocks_ = std::max(most_blocks_, seen().allocations - seen().deallocations);
+    if (together_ != nullptr) [[unlikely]]
+      together_->allocated(b);
     if (torch_listener* const l = listener()) [[unlikely]]
       l->allocated(b);
   }
@@ -166,6 +169,8 @@ class torch_observer : public counters {
     t.allocation.take(1);
     t.allocated_bytes.take(static_cast<std::int64_t>(b.size));
     t.requested_bytes.take(static_cast<std::int64_t>(b.requested));
+    if (together_ != nullptr) [[unlikely]]
+      together_->deallocated(b);
     if (torch_listener* const l = listener()) [[unlikely]]
       l->deallocated(b);
   }
@@ -183,6 +188,19 @@ class torch_observer : public counters {
     t.segment.take(1);
     t.reserved_bytes.take(static_cast<std::int64_t>(n));
     if (torch_listener* const l = listener()) l->released(home, n);
+  }
+
+  /// From now on the pool's blocks count there too, with what is there. Its peaks so far are all pools', if `first`.
+  void count_in(torch_together& all, bool first) noexcept {
+    together_ = &all;
+    auto const blocks = static_cast<std::int64_t>(seen().allocations - seen().deallocations);
+    auto const enter = [first](torch_together::amount& a, std::int64_t now, std::uint64_t peak) {
+      a.add(now);
+      if (first) a.raise(static_cast<std::int64_t>(peak));
+    };
+    enter(all.blocks, blocks, most_blocks_);
+    enter(all.placed, static_cast<std::int64_t>(seen().live.now), seen().live.peak);
+    enter(all.requested, static_cast<std::int64_t>(seen().requested.now), seen().requested.peak);
   }
 
   /// The peaks of `all` are the pool's own.
@@ -216,6 +234,7 @@ class torch_observer : public counters {
   [[nodiscard]] torch_totals& line_of(bytes requested) noexcept { return requested <= small_limit_ ? small_ : large_; }
 
   std::atomic<torch_listener*> const* listener_;
+  torch_together* together_ = nullptr;
   bytes small_limit_;
   bytes small_chunk_;
   torch_totals small_;

@@ -74,14 +74,14 @@ class torch_device {
   /// `account.limit` is the device's. Throws what filters throw.
   [[nodiscard]] result<address> allocate(bytes n, stream s, placement where = placement::anywhere,
                                          swap::tag group = {}) {
-    request const r{.size = n, .on = s, .where = where};
-    if (contexts_open_.load(std::memory_order_acquire) == 0) [[likely]] {
-      torch_swapper* const swapper = swapper_.load(std::memory_order_acquire);
-      if (swapper != nullptr) [[unlikely]]
-        return allocate_swappable(*swapper, r, group);
-      return allocate_main(r);
-    }
-    return allocate_routed(r);
+    request r{.size = n, .on = s, .where = where};
+    if (contexts_open_.load(std::memory_order_acquire) > 0) [[unlikely]]
+      return counted(allocate_routed(r, group));
+    torch_swapper* const swapper = swapper_.load(std::memory_order_acquire);
+    if (swapper != nullptr) [[unlikely]]
+      return counted(allocate_swappable(*swapper, r, group));
+    r.where = unless_movable(where);
+    return counted(allocate_main(r));
   }
 
   /// `pool` is the block's, by the registry.
@@ -213,19 +213,41 @@ class torch_device {
     for (auto const& p : privates_) f(p->id, *p->pool);
   }
 
-  /// PyTorch's figures of all pools, those that are gone included. Peaks are the pools' own, added up, but for that of
-  /// what is reserved, which is the device's.
+  /// PyTorch's figures of all pools, those that are gone included. Peaks of all requests are the device's, but for that
+  /// of the number of segments, which like those of small and large requests are the pools' own, added up.
   [[nodiscard]] torch_lines lines() {
     torch_lines sum;
     each_pool([&](torch_pool_id, torch_pool& p) { sum.merge(p.lines()); });
     std::scoped_lock const lock(routes_);
     sum.merge(departed_);
-    auto& reserved = sum.all.reserved_bytes;
-    reserved.peak = std::max(reserved.current, std::min(reserved.peak, static_cast<std::int64_t>(limit_.peak())));
+    auto const is = [](torch_gauge& g, std::int64_t peak) { g.peak = std::max(g.current, peak); };
+    is(sum.all.reserved_bytes, static_cast<std::int64_t>(limit_.peak()));
+    if (counted_together_) {
+      is(sum.all.allocation, together_.blocks.peak());
+      is(sum.all.allocated_bytes, together_.placed.peak());
+      is(sum.all.requested_bytes, together_.requested.peak());
+    }
+    return sum;
+  }
+  /// The pools' own figures of all pools, those that are gone included; `failures` are requests of the device's. Peaks
+  /// are the device's, but for that of what is mapped, which is the pools', added up.
+  [[nodiscard]] pool_stats stats() {
+    pool_stats sum;
+    each_pool([&](torch_pool_id, torch_pool& p) { merge(sum, p.stats()); });
+    std::scoped_lock const lock(routes_);
+    merge(sum, departed_stats_);
+    sum.failures = failures_.load(std::memory_order_relaxed);
+    auto const is = [](gauge& g, auto peak) { g.peak = std::max(g.now, static_cast<bytes>(peak)); };
+    is(sum.reserved, limit_.peak());
+    if (counted_together_) {
+      is(sum.live, together_.placed.peak());
+      is(sum.requested, together_.requested.peak());
+    }
     return sum;
   }
   void reset_peaks() noexcept {
     each_pool([](torch_pool_id, torch_pool& p) { p.reset_peaks(); });
+    together_.reset_peaks();
     limit_.reset_peak();
   }
   void reset_totals() noexcept {
@@ -239,7 +261,19 @@ class torch_device {
   /// Gives back what is free, in the main pool or a private one that is not pinned, and pools that nobody uses.
   void trim(torch_pool_id id = {}) noexcept {
     reap(doomed::lingering);
-    if (torch_pool* const p = pool(id)) static_cast<void>(p->trim(pauses_->load() == 0));
+    if (id == torch_pool_id{}) {
+      static_cast<void>(main_->trim(!paused()));
+      return;
+    }
+    private_pool* p = nullptr;
+    {
+      std::scoped_lock const lock(routes_);
+      p = find(id);
+      if (p == nullptr) return;
+      ++p->contexts;
+    }
+    static_cast<void>(p->pool->trim(!paused()));
+    leave(*p);
   }
   /// Another GPU is to reach this one's memory. Errors: the backend's.
   [[nodiscard]] result<void> grant(int peer) {
@@ -351,18 +385,30 @@ class torch_device {
       result<bytes> const freed = main_->trim(!paused());
       return freed && *freed > 0;
     });
+    if (!std::exchange(counted_together_, true)) main_->count_in(together_, true);
+    fresh->pool->count_in(together_, false);
     privates_.push_back(std::move(fresh));
     return *privates_.back();
   }
 
-  [[gnu::cold]] result<address> allocate_routed(request r) {
+  /// What can't leave needs no chunks of its own for that.
+  [[nodiscard]] static placement unless_movable(placement where) noexcept {
+    return where == placement::movable ? placement::anywhere : where;
+  }
+  [[nodiscard]] result<address> counted(result<address> block) noexcept {
+    if (!block && block.error().code == errc::out_of_memory) [[unlikely]]
+      failures_.fetch_add(1, std::memory_order_relaxed);
+    return block;
+  }
+
+  [[gnu::cold]] result<address> allocate_routed(request r, swap::tag group) {
     private_pool* chosen = nullptr;
     {
       std::scoped_lock const lock(routes_);
       for (auto c = contexts_.rbegin(); c != contexts_.rend() && chosen == nullptr; ++c) {
         if (!c->accepts(r.on)) continue;
         chosen = c->pool;
-        if (chosen->whole) r.where = placement::own_chunks;
+        r.where = chosen->whole ? placement::own_chunks : unless_movable(r.where);
         if (runtime_.captured(r.on)) {
           if (!std::exchange(chosen->captured, true)) chosen->pool->pin();
         } else if (std::exchange(c->pausing, false)) {
@@ -373,7 +419,9 @@ class torch_device {
     }
     if (chosen != nullptr) return allocate_from(*chosen, r);
     torch_swapper* const swapper = swapper_.load(std::memory_order_acquire);
-    return swapper == nullptr ? allocate_main(r) : allocate_swappable(*swapper, r, {});
+    if (swapper != nullptr) return allocate_swappable(*swapper, r, group);
+    r.where = unless_movable(r.where);
+    return allocate_main(r);
   }
 
   [[nodiscard]] result<address> allocate_main(request const& r) noexcept {
@@ -421,15 +469,20 @@ class torch_device {
   /// The request was counted as under way, so that the pool stays.
   [[nodiscard]] result<address> allocate_from(private_pool& p, request const& r) noexcept {
     result<address> block = p.pool->allocate(r);
+    leave(p);
+    if (block) return served(*block);
+    error told = block.error();
+    told.account.limit = limit_.limit();
+    return failure(told);
+  }
+
+  /// What was under way with the pool is over.
+  void leave(private_pool& p) noexcept {
     {
       std::scoped_lock const lock(routes_);
       --p.contexts;
     }
     if (doomed_.load() > 0) reap();
-    if (block) return served(*block);
-    error told = block.error();
-    told.account.limit = limit_.limit();
-    return failure(told);
   }
 
   /// The main pool is out of memory. Where a swapper has asked it, nobody may free blocks now.
@@ -470,6 +523,9 @@ class torch_device {
       torch_lines last = p.pool->lines();
       last.leave();
       departed_.merge(last);
+      pool_stats done = p.pool->stats();
+      gmlake::leave(done);
+      merge(departed_stats_, done);
       if (torch_listener* const l = listener_.load()) {
         try {
           for (chunk_snapshot const& c : p.pool->snapshot().chunks) l->released(c.home, c.size);
@@ -497,9 +553,13 @@ class torch_device {
   std::atomic<int> contexts_open_{0};
   std::atomic<int> doomed_{0};  ///< private pools that nobody uses
   mutable std::mutex routes_;
+  torch_together together_;
   std::vector<context> contexts_;
   std::vector<std::unique_ptr<private_pool>> privates_;
-  torch_lines departed_;  ///< what the pools that are gone had given out and taken back
+  torch_lines departed_;                    ///< what the pools that are gone had given out and taken back
+  pool_stats departed_stats_;               ///< and done
+  bool counted_together_ = false;           ///< there has been a private pool
+  std::atomic<std::uint64_t> failures_{0};  ///< requests that ended out of memory
   std::vector<int> peers_;
   std::vector<std::function<bool(memory_account const&)>> helpers_;
   torch_registry::number main_number_ = torch_registry::none;

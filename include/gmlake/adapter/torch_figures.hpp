@@ -36,15 +36,12 @@ namespace gmlake {
 /// free in chunks that are partly used.
 [[nodiscard]] inline c10::cuda::CUDACachingAllocator::DeviceStats device_stats(torch_device& d) {
   torch_lines const sum = d.lines();
-  pool_stats all;
+  pool_stats const all = d.stats();
   bytes releasable = 0;
   bytes parked = 0;  // freed, and kept for other streams' recorded uses
   d.each_pool([&](torch_pool_id, torch_pool& p) {
     pool_stats const s = p.stats();
     parked += p.account().live - std::min(p.account().live, s.live.now);
-    all.retries += s.retries;
-    all.failures += s.failures;
-    all.host_waits += s.host_waits;
     releasable += p.free_chunks();
   });
   c10::cuda::CUDACachingAllocator::DeviceStats out;
@@ -61,8 +58,9 @@ namespace gmlake {
   out.reserved_bytes = to_stats(sum, &torch_totals::reserved_bytes);
   out.requested_bytes = to_stats(sum, &torch_totals::requested_bytes);
   auto& split = out.inactive_split_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
-  split.current =
-      sum.all.reserved_bytes.current - sum.all.allocated_bytes.current - static_cast<std::int64_t>(releasable);
+  // What has left for the host is handed out, and takes no memory.
+  std::int64_t const free = sum.all.reserved_bytes.current - sum.all.allocated_bytes.current;
+  split.current = std::max(free - static_cast<std::int64_t>(releasable), std::int64_t{0});
   split.peak = split.current;
   out.num_alloc_retries = static_cast<std::int64_t>(all.retries);
   out.num_ooms = static_cast<std::int64_t>(all.failures);

@@ -14,10 +14,12 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -40,6 +42,7 @@ class torch_paging final : public torch_operator_watcher, private torch_wait_wat
   void time(bool on) noexcept { timed_.store(on, std::memory_order_relaxed); }
   /// Tells all times, for which the host waits.
   void settle() {
+    unless_captured const asked(true);
     std::scoped_lock const lock(mutex_);
     tell(true);
   }
@@ -59,6 +62,8 @@ class torch_paging final : public torch_operator_watcher, private torch_wait_wat
     running now = std::exchange(this->now(), {});
     if (now.device < 0) return;
     try {
+      if (now.first != nullptr && capturing()) discard(now);
+      unless_captured const asked(now.first != nullptr);
       bool const idle = now.first != nullptr && is_over(now.first);
       auto const took = clock::now() - now.began;
       cudaEvent_t const last = now.first != nullptr ? recorded(now.device, now.on) : nullptr;
@@ -163,6 +168,26 @@ class torch_paging final : public torch_operator_watcher, private torch_wait_wat
       now.waits.back().end = recorded(now.device, on);
     } catch (...) {
       now.first = nullptr;
+    }
+  }
+
+  /// Another thread may begin to capture at any time, which calls of this thread's are not to break off.
+  struct unless_captured {
+    explicit unless_captured(bool asks) {
+      if (asks) relaxed.emplace(cudaStreamCaptureModeRelaxed);
+    }
+    std::optional<c10::cuda::CUDAStreamCaptureModeGuard> relaxed;
+  };
+
+  /// A capture has begun since the operator did: its time isn't told.
+  void discard(running& now) {
+    std::scoped_lock const lock(spare_mutex_);
+    auto& spare = spare_[static_cast<std::size_t>(now.device)];
+    spare.push_back(std::exchange(now.first, nullptr));
+    for (auto const& w : now.waits) {
+      for (cudaEvent_t const e : {w.begin, w.end}) {
+        if (e != nullptr) spare.push_back(e);
+      }
     }
   }
 

@@ -79,6 +79,8 @@ class torch_pool {
   /// PyTorch's figures, and their resets.
   [[nodiscard]] virtual torch_lines lines() = 0;
   virtual void reset_peaks() noexcept = 0;
+  /// See `torch_observer::count_in`.
+  virtual void count_in(torch_together& all, bool first) noexcept = 0;
   virtual void reset_totals() noexcept = 0;
   /// A descriptor of a chunk's handle, the caller's to close. Error: `not_supported` where handles can't be shared.
   [[nodiscard]] virtual result<int> export_fd(handle h) noexcept = 0;
@@ -219,6 +221,9 @@ class torch_pool_of final : public torch_pool {
   }
   void reset_peaks() noexcept override {
     pool_.observe([](torch_observer& o) { o.reset_peaks(); });
+  }
+  void count_in(torch_together& all, bool first) noexcept override {
+    pool_.observe([&](torch_observer& o) { o.count_in(all, first); });
   }
   void reset_totals() noexcept override {
     pool_.observe([](torch_observer& o) { o.reset_totals(); });

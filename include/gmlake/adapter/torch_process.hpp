@@ -142,11 +142,13 @@ class torch_process {
 
   /// The stream is about to be destroyed.
   [[nodiscard]] result<void> retire_stream(torch_device& d, stream gone) {
+    bool const foreign = foreign_.contains(gone);
     foreign_.remove(gone);
     result<void> done;
     d.each_pool([&](torch_pool_id, torch_pool& p) {
       if (done) done = p.retire_stream(gone);
     });
+    if (!done && foreign) foreign_.add(gone);
     return done;
   }
 
@@ -171,7 +173,9 @@ class torch_process {
     text += a.fragmented() ? "Enough is free, but other streams still use it or it can't be stitched ("
                            : "Memory is exhausted (";
     return text + e.call + (e.native != 0 ? ", code " + std::to_string(e.native) : std::string{}) +
-           "). Idle stitches were evicted, free chunks released and all streams waited for before this.";
+           "). Idle stitches were evicted and free chunks released before this; " +
+           (d.paused() ? "streams could not be waited for, as a graph may be being captured."
+                       : "all streams waited for.");
   }
 
   // ---- looking inside
@@ -188,6 +192,7 @@ class torch_process {
     each_device([](torch_device& d) { d.listen(torch_audience::recording, nullptr); });
   }
   void mark(std::string_view label) {
+    if (!recording_.load(std::memory_order_relaxed) || forked()) return;
     for (auto const& r : recordings_) {
       if (torch_recording* const one = r.load(std::memory_order_acquire)) one->mark(label);
     }
@@ -227,8 +232,13 @@ class torch_process {
   /// Throws `torch_failure` where the file can't be read or isn't one of plans.
   [[nodiscard]] static std::vector<plan::plan> read_plan_file(std::string const& path) {
     std::ifstream in(path, std::ios::binary);
-    std::string const text(std::istreambuf_iterator<char>(in), {});
-    if (!in && !in.eof()) throw torch_failure("gmlake: can't read the plan file '" + path + "'");
+    std::string text;
+    try {
+      text.assign(std::istreambuf_iterator<char>(in), {});
+    } catch (std::ios_base::failure const&) {  // as where it is a folder
+      in.setstate(std::ios_base::failbit);
+    }
+    if (!in) throw torch_failure("gmlake: can't read the plan file '" + path + "'");
     plan::plans_read read = plan::read_plans(text);
     if (!read.error.empty()) throw torch_failure("gmlake: the plan file '" + path + "': " + read.error);
     return std::move(read.value);

@@ -29,6 +29,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,10 +113,15 @@ inline bool set_fraction(torch_settings& s, double part) {
   return {};
 }
 
-[[nodiscard]] inline std::string_view trimmed(std::string_view v) {
-  std::size_t const begin = std::min(v.find_first_not_of(' '), v.size());
-  return v.substr(begin, v.find_last_not_of(' ') + 1 - begin);
+/// As PyTorch reads its own.
+[[nodiscard]] inline std::string without_spaces(std::string_view v) {
+  std::string out(v);
+  std::erase_if(out, [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
+  return out;
 }
+
+/// A request grows the pool by a chunk at least.
+inline constexpr bytes largest_chunk = 4_GiB;
 
 struct key {
   std::string_view name;
@@ -140,10 +146,10 @@ inline constexpr std::array keys = {
           s.limit_fraction.reset();
           return bool(s.limit = to_size(v));
         }},
-    key{"chunk", "GMLAKE_CHUNK", "a size such as 32MiB, or adaptive",
+    key{"chunk", "GMLAKE_CHUNK", "a size such as 32MiB, 4GiB at most, or adaptive",
         [](torch_settings& s, std::string_view v) {
           s.chunk.reset();
-          return v == "adaptive" || bool(s.chunk = to_size(v));
+          return v == "adaptive" || ((s.chunk = to_size(v)) && *s.chunk <= largest_chunk);
         }},
     key{"small", "GMLAKE_SMALL", "a size such as 256KiB",
         [](torch_settings& s, std::string_view v) {
@@ -224,16 +230,21 @@ class torch_settings_reader {
 
   /// All of an environment: `NAME=value` entries up to a null pointer.
   [[nodiscard]] std::string read_environment(char const* const* entries) {
-    for (bool const pytorchs : {true, false}) {  // ours go before PyTorch's, in whatever order they stand
-      for (char const* const* at = entries; at != nullptr && *at != nullptr; ++at) {
-        std::string_view const entry = *at;
-        std::size_t const equals = entry.find('=');
-        if (equals == std::string_view::npos || entry.starts_with("PYTORCH_") != pytorchs) continue;
-        std::string wrong = read_variable(entry.substr(0, equals), entry.substr(equals + 1));
-        if (!wrong.empty()) return wrong;
-      }
+    std::string wrong;
+    // PyTorch reads the first of its variables that is set, be it to nothing. Ours go before them, wherever they stand.
+    for (std::string_view const pytorchs : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+      bool there = false;
+      each_variable(entries, [&](std::string_view name, std::string_view value) {
+        if (name != pytorchs) return;
+        there = true;
+        if (wrong.empty()) wrong = read_pytorch(name, detail::torch_text::without_spaces(value));
+      });
+      if (there) break;
     }
-    return {};
+    each_variable(entries, [&](std::string_view name, std::string_view value) {
+      if (wrong.empty()) wrong = read_variable(name, value);
+    });
+    return wrong;
   }
 
   /// The settings in force, as `key=value` lines.
@@ -277,7 +288,6 @@ class torch_settings_reader {
     for (key const& k : detail::torch_text::keys) {
       if (k.variable == name) return read(k, name, value);
     }
-    if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") return read_pytorch(name, value);
     if (!name.starts_with("GMLAKE_")) return {};
     for (std::string_view const known_variable : detail::torch_text::package_variables) {
       if (name == known_variable) return {};
@@ -287,7 +297,16 @@ class torch_settings_reader {
     return "gmlake: no variable is named '" + std::string(name) + "'; there are: " + all;
   }
 
-  /// `key:value,key:[a,b],…`
+  template <std::invocable<std::string_view, std::string_view> F>
+  static void each_variable(char const* const* entries, F&& f) {
+    for (char const* const* at = entries; at != nullptr && *at != nullptr; ++at) {
+      std::string_view const entry = *at;
+      std::size_t const equals = entry.find('=');
+      if (equals != std::string_view::npos) f(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+  }
+
+  /// `key:value,key:[a,b],…`, without spaces
   [[nodiscard]] std::string read_pytorch(std::string_view variable, std::string_view text) {
     while (!text.empty()) {
       std::size_t depth = 0, end = 0;
@@ -298,9 +317,8 @@ class torch_settings_reader {
       std::string_view const item = text.substr(0, end);
       text.remove_prefix(std::min(text.size(), end + 1));
       std::size_t const colon = item.find(':');
-      std::string_view const name = detail::torch_text::trimmed(item.substr(0, colon));
-      std::string_view const value =
-          colon == std::string_view::npos ? std::string_view{} : detail::torch_text::trimmed(item.substr(colon + 1));
+      std::string_view const name = item.substr(0, colon);
+      std::string_view const value = colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
       if (name == "per_process_memory_fraction") {
         std::optional<double> const part = detail::torch_text::to_number(value);
         if (!part || !detail::torch_text::set_fraction(settings_, *part)) {

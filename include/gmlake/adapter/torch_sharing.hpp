@@ -165,7 +165,9 @@ class torch_sharing final : public torch_listener {
     // Work that this process has queued may still use the memory when the last tensor goes.
     auto sync = std::make_shared<cuda_events>(std::move(*events));
     return std::shared_ptr<void>(view, [m, sync](void*) mutable {
-      if (!torch_process::get().forked()) static_cast<void>(sync->synchronize_device());
+      // Where it can't be waited for, as while a graph is being captured, the mapping stays: kernels may run on it.
+      bool const over = torch_process::get().forked() || sync->synchronize_device();
+      if (!over) static_cast<void>(new std::shared_ptr<mapping>(m));
       m.reset();
     });
   }

@@ -10,33 +10,12 @@
 
 namespace gmlake {
 
-/// All of the device's pools together. Peaks are the pools' own, added up.
+/// All of the device's pools together.
 [[nodiscard]] inline std::string stats_text(torch_device& d) {
-  pool_stats sum;
-  std::uint64_t calls = 0;
-  std::uint64_t nanoseconds = 0;
+  pool_stats const sum = d.stats();
+  driver_usage::line const driver = sum.driver.total();
   std::uint64_t pools = 0;
-  d.each_pool([&](torch_pool_id, torch_pool& p) {
-    pool_stats const s = p.stats();
-    for (auto const& [to, from] : {std::pair{&sum.requested, &s.requested}, std::pair{&sum.live, &s.live},
-                                   std::pair{&sum.reserved, &s.reserved}, std::pair{&sum.mapped, &s.mapped}}) {
-      to->now += from->now;
-      to->peak += from->peak;
-    }
-    sum.allocations += s.allocations;
-    sum.deallocations += s.deallocations;
-    sum.stitches_live += s.stitches_live;
-    sum.stitches_cached += s.stitches_cached;
-    sum.stitches_made += s.stitches_made;
-    sum.stitch_hits += s.stitch_hits;
-    sum.device_waits += s.device_waits;
-    sum.host_waits += s.host_waits;
-    sum.retries += s.retries;
-    sum.failures += s.failures;
-    calls += s.driver.total().calls;
-    nanoseconds += static_cast<std::uint64_t>(s.driver.total().time.count());
-    ++pools;
-  });
+  d.each_pool([&](torch_pool_id, torch_pool&) { ++pools; });
   plan_stats const planned = d.main().planned();
   std::string out;
   auto const line = [&out](std::string_view name, std::uint64_t value) {
@@ -70,8 +49,8 @@ namespace gmlake {
   line("plan_squeezed", planned.squeezed);
   line("plan_displaced", planned.displaced);
   line("plan_astray", planned.astray);
-  line("driver_calls", calls);
-  line("driver_ns", nanoseconds);
+  line("driver_calls", driver.calls);
+  line("driver_ns", static_cast<std::uint64_t>(driver.time.count()));
   if (torch_swapper const* const swapper = d.swapper()) {
     torch_swap_figures const f = swapper->figures();
     line("swap_link_out_bytes_per_second", f.link.out.bytes_per_second);
