@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import pathlib
 import subprocess
 import sys
@@ -32,6 +33,8 @@ def _allocators(text: str) -> list[str]:
     for name in names:
         if name not in ALLOCATORS:
             raise argparse.ArgumentTypeError(f"no allocator is named '{name}'; there are: {', '.join(ALLOCATORS)}")
+        if names.count(name) > 1:
+            raise argparse.ArgumentTypeError(f"'{name}' is named twice")
     return names
 
 
@@ -39,6 +42,16 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("it must be 1 or more")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError("it must be a number above 0")
+    return seconds
 
 
 def _options(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
@@ -57,7 +70,7 @@ def _options(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argp
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="append each result to this file")
     parser.add_argument("--chart", type=pathlib.Path, metavar="FILE", help="draw the results as .svg or .png")
     parser.add_argument("--name", help="of the workload in tables; default: the command")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds after which a run is ended")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds after which a run is ended")
     parser.add_argument("--table", type=pathlib.Path, metavar="FILE", help="only print the table of such a file")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and the command to compare under")
     options = parser.parse_args(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pathlib
 
 from .results import Workload
@@ -15,9 +16,12 @@ _BAR = 0.25  # of the distance between two workloads
 
 
 def check(path: pathlib.Path) -> None:
-    """Raises ValueError where matplotlib is missing, and for a path that ends in neither .svg nor .png."""
+    """Raises ValueError where matplotlib is missing, and for a path that ends in neither .svg nor .png or can't be
+    written."""
     if path.suffix not in (".svg", ".png"):
         raise ValueError(f"a chart is an .svg or a .png, not {path.name}")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"the chart {path} can't be written there")
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("a chart needs matplotlib: pip install matplotlib")
 
@@ -27,8 +31,9 @@ def draw(workloads: list[Workload], path: pathlib.Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    # Text stays text, and the same results give the same file.
-    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "gmlake", "font.size": 9, "text.color": _INK}
+    # Text stays text, also between dollar signs, and the same results give the same file.
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "gmlake", "text.parse_math": False}
+    matplotlib.rcParams |= {"font.size": 9, "text.color": _INK}
     from matplotlib import pyplot
 
     figure, (memory, steps) = pyplot.subplots(

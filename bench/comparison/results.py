@@ -12,7 +12,14 @@ import statistics
 from typing import Any
 
 from .ratio import Ratio, ratio_to_best
-from .run import ALLOCATORS
+from .run import ALLOCATORS, is_figure
+
+_BOTH: dict[str, type] = {"name": str, "session": str, "allocator": str, "machine": dict}
+_OTHERS: dict[str, dict[str, type]] = {"run": _BOTH | {"ok": bool, "err": str, "status": object}, "cap": _BOTH}
+_FIGURES = {
+    "run": ("wall_s", "step_ms", "peak_used_mib", "requested_mib", "reserved_mib", "retries"),
+    "cap": ("smallest_cap_mib",),
+}
 
 
 class Workload:
@@ -67,17 +74,30 @@ def append(path: pathlib.Path | None, line: dict[str, Any]) -> None:
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
-    """A file's lines. Raises ValueError, with the line's number, for one that is no result."""
+    """A file's lines. Raises ValueError, with the line's number, for one that is no result, or an incomplete one."""
     found = []
-    for number, text in enumerate(path.read_text().splitlines(), 1):
+    for number, text in enumerate(path.read_bytes().splitlines(), 1):
         try:
             line = json.loads(text)
             if line["kind"] not in ("run", "cap"):
                 raise KeyError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(f"{path}, line {number}: no result of compare.py") from None
+        if wrong := _wrong(line):
+            raise ValueError(f"{path}, line {number}: {wrong}")
         found.append(line)
     return found
+
+
+def _wrong(line: dict[str, Any]) -> str:
+    """What a line lacks for a table to be made of it, or has that makes no sense."""
+    others, figures = _OTHERS[line["kind"]], _FIGURES[line["kind"]]
+    missing = [name for name in (*others, *figures) if name not in line]
+    if missing:
+        return f"it has no {', '.join(missing)}"
+    odd = [name for name, kind in others.items() if not isinstance(line[name], kind)]
+    odd += [name for name in figures if line[name] is not None and not is_figure(name, line[name])]
+    return ", ".join(f"its {name} can't be {line[name]!r}" for name in odd)
 
 
 def workloads(lines: list[dict[str, Any]]) -> list[Workload]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -13,16 +14,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from typing import Any
+from typing import IO, Any
 
 PROBE = pathlib.Path(__file__).parent / "probe"
 CHECKOUT = pathlib.Path(__file__).parents[2]
 ALLOCATORS = ("native", "expandable", "gmlake")
 
 _MEMORY = ("peak_used_mib", "requested_mib", "reserved_mib", "retries")
+_NEVER_0 = ("ms_med", "s_total", "steps", "step_ms")  # as others are divided by them
 _WARM_UP_STEPS = 2  # while libraries load and choose their algorithms
-_SECONDS_TO_END = 10  # after which a run that was told to end is killed
+_SECONDS_TO_END = 10  # for a run that was told to end, and for what a command leaves behind
 _ERROR_CHARACTERS = 400
 
 
@@ -77,9 +80,10 @@ def _package() -> pathlib.Path:
 
 
 def run(command: list[str], allocator: str, cap_mib: float | None = None, timeout_s: float | None = None) -> Run:
-    """Runs the command to its end. A crash or a timeout is told in what is returned; nothing is raised for it."""
+    """Runs the command to its end. A crash or a timeout is told in what is returned; nothing is raised for it. What the
+    command has started and left behind is ended soon after it, but for what has left its session."""
     done = Run(allocator, cap_mib=cap_mib)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = environment(allocator) | {"COMPARE_PROBE": folder}
         if cap_mib is not None:
             env["COMPARE_CAP_MIB"] = str(cap_mib)
@@ -91,21 +95,27 @@ def run(command: list[str], allocator: str, cap_mib: float | None = None, timeou
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 start_new_session=True,
             )
         except OSError as error:
             done.err = f"{command[0]}: {error.strerror}"
             return done
+        # A thread reads, as whoever holds the pipe may outlive the command: nothing may wait for its end.
+        pieces: list[bytes] = []
+        reader = threading.Thread(target=_read, args=(child.stdout, pieces), daemon=True)
+        reader.start()
         try:
-            output, _ = child.communicate(timeout=timeout_s)
-            done.status = child.returncode
+            done.status = child.wait(timeout_s)
+            done.wall_s = time.perf_counter() - began
+            reader.join(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
-            output = _end(child)
+            done.wall_s = time.perf_counter() - began
             done.err = f"took longer than {timeout_s:g} s"
-        done.wall_s = time.perf_counter() - began
-        probes = [json.loads(file.read_text()) for file in pathlib.Path(folder).glob("*.json")]
+        finally:
+            if child.returncode is None or reader.is_alive():
+                _end(child, reader)
+        probes = _probes(pathlib.Path(folder))
+    output = b"".join(pieces).decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     take(done, probes, own_records(output))
     done.ok = done.status == 0 and done.ok
     if not done.ok and not done.err:
@@ -113,17 +123,30 @@ def run(command: list[str], allocator: str, cap_mib: float | None = None, timeou
     return done
 
 
-def _end(child: subprocess.Popen[str]) -> str:
-    """Ends a run and all that it started. Returns what it had printed."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
+def _read(pipe: IO[bytes], pieces: list[bytes]) -> None:
+    with pipe:
+        while piece := os.read(pipe.fileno(), 1 << 16):
+            pieces.append(piece)
+
+
+def _end(child: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    """Ends a run and all of its session."""
+    with contextlib.suppress(ProcessLookupError):
         try:
-            os.killpg(child.pid, how)
-            return child.communicate(timeout=_SECONDS_TO_END)[0]
-        except subprocess.TimeoutExpired:
-            continue
-        except ProcessLookupError:
-            break
-    return child.communicate()[0]
+            os.killpg(child.pid, signal.SIGTERM)
+            reader.join(_SECONDS_TO_END)
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _probes(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """What the probe has left, but for what can't be read: a process may have been killed, or the disk be full."""
+    found = []
+    for file in folder.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(json.loads(file.read_bytes()))
+    return [each for each in found if isinstance(each, dict)]
 
 
 def own_records(output: str) -> list[dict[str, Any]]:
@@ -132,25 +155,26 @@ def own_records(output: str) -> list[dict[str, Any]]:
     for text in re.findall(r"\bREC (\{.*\})\s*$", output, re.MULTILINE):
         try:
             found.append(json.loads(text))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     return found
 
 
 def take(done: Run, probes: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
-    """Fills in the figures: the command's own where it gives them, the probe's otherwise."""
-    done.ok = all(record.get("ok", True) for record in records)
-    done.err = done.err or next((record["err"] for record in records if record.get("err")), "")
+    """Fills in the figures: the command's own where it gives them and they make sense, the probe's otherwise."""
+    done.ok = all(record.get("ok") is not False for record in records)
+    said = [record.get("err") for record in records]
+    done.err = done.err or next((err for err in said if err and isinstance(err, str)), "")
     for name in _MEMORY:
         values = _heard(records, name) or _heard(probes, name)
         setattr(done, name, max(values) if values else None)
     own_steps = _heard(records, "ms_med")
-    timed = [steady(probe["steps_ms"]) for probe in probes if probe["steps_ms"]]
-    medians = own_steps or [statistics.median(steps) for steps in timed]
+    timed = [probe["steps_ms"] for probe in probes if probe.get("steps_ms")]
+    medians = own_steps or [statistics.median(steady(steps)) for steps in timed]
     done.step_ms = statistics.median(medians) if medians else None
-    totals = _heard(records, "s_total") or [sum(probe["steps_ms"]) / 1e3 for probe in probes if probe["steps_ms"]]
+    totals = _heard(records, "s_total") or [sum(steps) / 1e3 for steps in timed]
     done.total_s = max(totals) if totals else None
-    counts = _heard(records, "steps") or [len(probe["steps_ms"]) + 1 for probe in probes if probe["steps_ms"]]
+    counts = _heard(records, "steps") or [len(steps) + 1 for steps in timed]
     done.steps = max(counts) if counts else None
     if probes:
         fullest = max(probes, key=lambda probe: probe.get("reserved_mib", 0))
@@ -164,7 +188,14 @@ def steady(steps: list[float]) -> list[float]:
 
 
 def _heard(from_: list[dict[str, Any]], name: str) -> list[Any]:
-    return [each[name] for each in from_ if each.get(name) is not None]
+    return [each[name] for each in from_ if is_figure(name, each.get(name))]
+
+
+def is_figure(name: str, value: Any) -> bool:
+    """Whether a value can be reckoned with as the field of that name: a number, and nothing endless."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
+        return False
+    return value > 0 or name not in _NEVER_0
 
 
 def _last_words(output: str) -> str:

@@ -40,7 +40,7 @@ def markdown(workloads: list[Workload]) -> str:
     rows = [heads, ["---"] * len(heads)]
     names = ("native", "expandable", "gmlake")
     for workload in workloads:
-        row = [workload.name, _number(workload.requested())]
+        row = [_cell(workload.name), _number(workload.requested())]
         row += [_reserved(workload, name) for name in names]
         row += [_number(workload.median(name, "step_ms"), 1) for name in names]
         row += [_text(workload.step_ratio("gmlake", ["native", "expandable"]))]
@@ -52,6 +52,11 @@ def markdown(workloads: list[Workload]) -> str:
 
 def _why(run: dict[str, Any]) -> str:
     return run["err"] or f"exit status {run['status']}"
+
+
+def _cell(text: str) -> str:
+    """A text that leaves its row and its column whole."""
+    return " ".join(text.split()).replace("|", r"\|")
 
 
 def _named(workload: Workload, name: str) -> str:

@@ -5,7 +5,9 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import statistics
+import subprocess
 import sys
 import time
 
@@ -183,6 +185,22 @@ def test_of_ranks_the_greatest_memory_and_the_median_time_count(tmp_path):
     assert (done.step_ms, done.peak_used_mib) == (20, 7)
 
 
+def test_of_what_a_command_says_only_what_makes_sense_counts(tmp_path):
+    odd = [
+        {"ms_med": "12", "peak_used_mib": "x", "ok": "no", "err": ["?"]},
+        {"ms_med": [1], "reserved_mib": True, "requested_mib": -1, "steps": 0},
+        {"ms_med": 0, "peak_used_mib": float("nan"), "reserved_mib": float("inf"), "retries": 10**400},
+        {"ms_med": 5, "requested_mib": 0, "steps": 3},
+    ]
+    done = run(
+        python(tmp_path, f"import json\nfrom math import inf, nan\nfor r in {odd!r}: print('REC ' + json.dumps(r))"),
+        "native",
+    )
+    assert done.ok and done.err == ""
+    assert (done.step_ms, done.steps, done.requested_mib) == (5, 3, 0)
+    assert (done.peak_used_mib, done.reserved_mib, done.retries) == (None, None, None)
+
+
 def test_a_command_that_says_it_failed_has_failed_although_it_exits_with_0(tmp_path):
     done = run(says(tmp_path, ok=False, err="CUDA out of memory. Tried"), "native")
     assert not done.ok and done.status == 0 and done.err == "CUDA out of memory. Tried"
@@ -198,17 +216,64 @@ def test_a_command_that_is_not_there_is_told(tmp_path):
     assert not done.ok and "nowhere" in done.err
 
 
+def starts_another(folder, how="", then="time.sleep(60)"):
+    """A command whose child goes on changing a file for a minute, and that file."""
+    alive = folder / "alive"
+    ticking = f"import time\nfor n in range(3000): open({str(alive)!r}, 'w').write(str(n)); time.sleep(0.02)"
+    start = f"subprocess.Popen([sys.executable, '-c', {ticking!r}], {how})"
+    until = f"while not os.path.exists({str(alive)!r}): time.sleep(0.01)"
+    return python(folder, f"import os, subprocess, sys, time\nchild = {start}\n{until}\n{then}"), alive
+
+
+def changes(file):
+    before = file.read_text()
+    time.sleep(0.3)
+    return file.read_text() != before
+
+
 def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path):
-    alive = tmp_path / "alive"
-    ticking = f"import time\nwhile True: open({str(alive)!r}, 'w').write(str(time.time())); time.sleep(0.02)"
-    program = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {ticking!r}])\ntime.sleep(600)"
+    command, alive = starts_another(tmp_path)
     began = time.monotonic()
-    done = run(python(tmp_path, program), "native", timeout_s=6.0)
+    done = run(command, "native", timeout_s=6.0)
     assert not done.ok and done.status is None and "longer than 6 s" in done.err
     assert time.monotonic() - began < 30
-    before = alive.read_text()
-    time.sleep(0.2)
-    assert alive.read_text() == before
+    assert not changes(alive)
+
+
+def test_an_interruption_ends_the_run_with_all_that_it_started(tmp_path):
+    command, alive = starts_another(tmp_path)
+    given = [sys.executable, str(CHECKOUT / "bench/compare.py"), "--allocators", "native", "--", *command]
+    comparing = subprocess.Popen(given, stderr=subprocess.DEVNULL, start_new_session=True)
+    while not alive.exists():
+        assert comparing.poll() is None
+        time.sleep(0.05)
+    comparing.send_signal(signal.SIGINT)
+    assert comparing.wait(30) != 0
+    assert not changes(alive)
+
+
+@pytest.mark.parametrize("then, status", [("time.sleep(60)", None), ("", 0)])
+def test_what_has_left_the_runs_session_holds_nothing_up(tmp_path, monkeypatch, then, status):
+    monkeypatch.setattr("comparison.run._SECONDS_TO_END", 1)
+    pid = tmp_path / "pid"
+    command, _ = starts_another(
+        tmp_path, "start_new_session=True", f"open({str(pid)!r}, 'w').write(str(child.pid))\n{then}"
+    )
+    began = time.monotonic()
+    try:
+        done = run(command, "native", timeout_s=6.0)
+        assert (done.status, done.ok) == (status, status == 0)
+        assert time.monotonic() - began < 12
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_what_a_command_leaves_behind_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("comparison.run._SECONDS_TO_END", 1)
+    command, alive = starts_another(tmp_path, then="print('REC {\"ms_med\": 5}')")
+    done = run(command, "native")
+    assert done.ok and done.step_ms == 5
+    assert not changes(alive)
 
 
 @pytest.mark.parametrize("allocator, conf", [("native", ""), ("expandable", "expandable_segments:True")])
@@ -248,6 +313,31 @@ def test_the_probe_measures_a_program_that_says_nothing(with_torch):
 def test_what_the_command_says_goes_before_the_probe(with_torch):
     done = run(python(with_torch, TRAINS + '\nprint(\'REC {"ms_med": 1.5, "reserved_mib": 7}\')'), "native")
     assert (done.step_ms, done.reserved_mib, done.peak_used_mib) == (1.5, 7, 6 * 1024)
+
+
+def test_a_probes_file_that_is_damaged_is_passed_over(with_torch):
+    damage = """
+import os
+for n, text in enumerate(("{", "[]", "{}")):
+    open(os.path.join(os.environ["COMPARE_PROBE"], f"{n}.json"), "w").write(text)
+"""
+    done = run(python(with_torch, TRAINS + damage), "native")
+    assert done.ok and done.steps == 9 and done.peak_used_mib == 6 * 1024
+
+
+def test_a_probes_file_has_its_name_when_it_is_whole(with_torch):
+    program = """
+import pathlib, torch
+torch.allocate(1 << 30)
+write = pathlib.Path.write_text
+def watched(path, text):
+    write(path, text[:5])
+    print('REC {"err": "%s"}' % list(path.parent.glob("*.json")))
+    write(path, text)
+pathlib.Path.write_text = watched
+"""
+    done = run(python(with_torch, program), "native")
+    assert done.err == "[]" and done.reserved_mib == 1024
 
 
 def test_the_probe_sets_the_cap_before_the_program_allocates(with_torch):
@@ -405,6 +495,32 @@ def test_a_file_with_something_else_in_it_is_an_error_that_names_the_line(tmp_pa
     assert ended.value.code == 2 and "line 2" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "bad, words",
+    [
+        (json.dumps({"kind": "run", "name": "toy"}), "no session, allocator"),
+        (json.dumps({n: v for n, v in THREE[0].items() if n != "step_ms"}), "no step_ms"),
+        (json.dumps(THREE[0] | {"reserved_mib": "x"}), "its reserved_mib can't be 'x'"),
+        (json.dumps(THREE[0] | {"step_ms": 0, "ok": 1}), "its ok can't be 1, its step_ms can't be 0"),
+        (json.dumps({"kind": "cap"} | THREE[0] | {"kind": "cap"}), "no smallest_cap_mib"),
+        ("[" * 100_000, "no result"),
+        (b"\xff\xfe\xfa", "no result"),
+    ],
+)
+def test_an_incomplete_line_is_an_error_that_names_it_and_what_is_wrong(tmp_path, capsys, bad, words):
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(json.dumps(THREE[0]).encode() + b"\n" + (bad.encode() if isinstance(bad, str) else bad))
+    with pytest.raises(SystemExit) as ended:
+        compare.main(["--table", str(path)])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and f"{path}, line 2: " in said and words in said
+
+
+def test_a_name_leaves_its_row_of_the_table_whole():
+    text = table.markdown(results.workloads([each | {"name": "a | b\nc"} for each in THREE]))
+    assert text.splitlines()[2].startswith(r"| a \| b c | 900 |")
+
+
 def test_results_are_kept_and_the_table_is_made_of_them(tmp_path, capsys):
     path = tmp_path / "r.jsonl"
     command = says(tmp_path, ms_med=10, requested_mib=100, reserved_mib=110, peak_used_mib=120)
@@ -453,7 +569,14 @@ def test_caps_are_found_through_the_probe(with_torch, capsys):
         (["--rans", "2", "--", "true"], "--rans"),
         ([], "--table"),
         (["--table", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--table", "/"], "directory: '/'"),
         (["--chart", "x.pdf", "--", "true"], ".svg or a .png"),
+        (["--chart", "/nowhere/a.svg", "--", "true"], "/nowhere/a.svg can't be written"),
+        (["--allocators", "native,native", "--", "true"], "'native' is named twice"),
+        (["--timeout", "nan", "--", "true"], "a number above 0"),
+        (["--timeout", "inf", "--", "true"], "a number above 0"),
+        (["--timeout", "0", "--", "true"], "a number above 0"),
+        (["--timeout", "soon", "--", "true"], "a number above 0"),
         (["--json", "/nowhere/at/all.jsonl", "--allocators", "native", "--", "true"], "/nowhere/at/all.jsonl"),
     ],
 )
@@ -477,10 +600,10 @@ def test_a_chart_shows_every_workload_with_its_figures(tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "chart.svg"
     lines = tmp_path / "r.jsonl"
-    lines.write_text("".join(json.dumps(each) + "\n" for each in THREE + [line("native", name="other")]))
+    lines.write_text("".join(json.dumps(each) + "\n" for each in THREE + [line("native", name="$a_1$ and $b$")]))
     assert compare.main(["--table", str(lines), "--chart", str(path)]) == 0
     drawn = path.read_text()
-    for words in ("toy", "other", "requested", "2.1", "1.3", "0.960"):
+    for words in ("toy", ">$a_1$ and $b$<", "requested", "2.1", "1.3", "0.960"):
         assert f"{words}" in drawn, words
 
 

@@ -301,6 +301,13 @@ def test_a_pickle_that_would_run_something_is_refused_and_nothing_runs(tmp_path,
     assert not victim.exists() and not (tmp_path / "snapshot.csv.gz").exists()
 
 
+def test_an_error_without_a_text_is_told_by_its_name(tmp_path, capsys):
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(b"\x80\x04\x8e" + (1 << 62).to_bytes(8, "little") + b"too long")
+    assert main([str(path)]) == 2
+    assert capsys.readouterr().err.endswith("a damaged one: MemoryError\n")
+
+
 @pytest.mark.parametrize("bytes_", [b"", b"hello\n", b"\x80\x04}", pickle.dumps({"segments": []})[:-5]])
 def test_a_damaged_pickle_is_an_error_of_one_line(bytes_, tmp_path, capsys):
     path = tmp_path / "snapshot.pickle"
@@ -336,6 +343,18 @@ def test_a_snapshot_without_history_says_what_was_not_on():
         convert(allocator.snapshot() | {"device_traces": [[], []]})
     with pytest.raises(Error, match="_record_memory_history was not on"):
         convert(allocator.snapshot() | {"device_traces": []})
+
+
+@pytest.mark.parametrize("action", ["segment_alloc", "free_requested"])
+def test_events_that_are_no_allocations_and_no_frees_are_no_history(action):
+    allocator = Allocator()
+    allocator.log(action, 1 << 40, 1 << 21, 0)
+    with pytest.raises(Error, match="no allocations and frees of device 0: none of its 1 events is one$"):
+        convert(allocator.snapshot())
+    allocator.history = [{"action": "alloc", "addr": 5, "size": 7, "stream": 0}]
+    rings = [[{"action": action, "addr": 5, "size": 7, "stream": 0}], *allocator.snapshot()["device_traces"]]
+    with pytest.raises(Error, match="with a history: device 1$"):
+        convert(allocator.snapshot() | {"device_traces": rings})
 
 
 def test_a_device_that_is_not_there_is_an_error_that_names_those_with_a_history():

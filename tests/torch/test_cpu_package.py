@@ -293,6 +293,31 @@ def test_keywords_become_lines_and_none_is_left_out(place):
     assert said == repr("limit=1073741824\nchunk=8MiB\nwait=0\n")
 
 
+def test_true_and_false_are_for_what_is_on_or_off(place):
+    said = place.says(
+        "import gmlake; from gmlake import activation; gmlake.enable(limit=True, wait=True, plan=False); " + SETTINGS
+    )
+    assert said == repr("limit=True\nwait=1\nplan=off\n")  # the library takes no True for a size
+
+
+@pytest.mark.parametrize("value", ["'3GiB\\nchunk=8MiB'", "'3GiB\\0'"])
+def test_a_setting_of_more_than_a_line_is_an_error(place, value):
+    done = place.python("-c", f"import gmlake; gmlake.enable(limit={value})", expect=1)
+    assert f"a text of one line, and not 'limit={value[1:-1]}'".replace("\\0", "\\x00") in done.stderr
+
+
+def test_a_later_call_keeps_the_settings_before_and_changes_those_given_anew(place):
+    program = """import gmlake
+from gmlake import activation
+gmlake.enable(limit='3GiB', chunk='32MiB')
+try:
+    gmlake.enable(limit='banana')
+except gmlake.Error:
+    gmlake.enable(preset='lake', chunk='8MiB')
+"""
+    assert place.says(program + SETTINGS) == repr("limit=3GiB\nchunk=8MiB\npreset=lake\n")
+
+
 @pytest.mark.parametrize("keywords", ["limit='banana'", "level='half'"])
 def test_a_mistaken_keyword_is_an_error(place, keywords):
     done = place.python("-c", f"import gmlake; gmlake.enable({keywords})", expect=1)
@@ -309,6 +334,26 @@ except gmlake.Error as error:
     print(gmlake.enabled(), 'in use' in str(error))
 """
     assert place.says(program, FAKE_BUSY="1") == "None True"
+
+
+OFF_STILL = """
+try:
+    gmlake.enable(level='plain')
+except gmlake.Error as error:
+    print(gmlake.enabled(), torch.current, error)
+"""
+
+
+@pytest.mark.parametrize("variable", ["GMLAKE_RECORD", "GMLAKE_REPORT"])
+@pytest.mark.parametrize("path", ["missing/x.csv", "."])
+def test_a_file_that_cannot_be_written_leaves_gmlake_off(place, variable, path):
+    assert place.says("import gmlake, torch\n" + OFF_STILL, **{variable: path}).startswith("None [] gmlake: ")
+
+
+def test_a_recording_that_runs_already_leaves_gmlake_off(place):
+    program = "import gmlake, torch; gmlake.allocator(); gmlake.record('a.csv')\n" + OFF_STILL
+    said = place.says(program, GMLAKE_RECORD="b.csv")
+    assert said.startswith("None [] ") and "is being recorded already" in said
 
 
 def test_a_pytorch_without_cuda_is_an_error(place):
@@ -331,21 +376,40 @@ def test_figures_are_of_the_current_device_or_the_one_that_is_named(place):
     assert place.says(program) == expected
 
 
-def test_a_device_that_is_no_cuda_device_is_an_error(place):
-    assert "'cpu' is no CUDA device" in place.python("-c", ENABLED + "gmlake.stats('cpu')", expect=1).stderr
+@pytest.mark.parametrize("device", ["'cpu'", "1.5", "'cuda:one'", "[0]"])
+def test_a_device_that_is_no_cuda_device_is_an_error(place, device):
+    done = place.python("-c", ENABLED + f"gmlake.stats({device})", expect=1)
+    assert f"gmlake: '{eval(device)}' is no CUDA device" in done.stderr
 
 
 def test_figures_without_gmlake_are_an_error(place):
     assert "not switched on" in place.python("-c", "import gmlake; gmlake.stats()", expect=1).stderr
 
 
-@pytest.mark.parametrize("size, expected", [("'1.5GiB'", 3 << 29), ("512", 512), ("'10 MB'", 10_000_000)])
+@pytest.mark.parametrize(
+    "size, expected",
+    [
+        ("'1.5GiB'", 3 << 29),
+        ("512", 512),
+        ("'10MB'", 10_000_000),
+        ("'.5KiB'", 512),
+        ("'1e3'", 1000),
+        ("2e9", 2_000_000_000),
+        ("(1 << 60) - 1", (1 << 60) - 1),
+    ],
+)
 def test_a_limit_is_bytes_or_a_text_on_the_current_device(place, size, expected):
     program = ENABLED + f"gmlake.set_limit({size}); from gmlake import activation; " + SETTINGS
     assert place.says(program) == f"'2 {expected}'"
 
 
-@pytest.mark.parametrize("size", ["'many'", "'3 parsecs'", "0", "-1", "True", "None", "'0GiB'"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        "'many'", "'3 parsecs'", "0", "-1", "True", "None", "'0GiB'", "'0.5'", "'30 GiB'", "'30GiB\\n'", "'3e99GiB'",
+        "'\\u0663GiB'", "1 << 60", "1 << 64", "(1 << 64) + 1", "float('nan')",
+    ],
+)  # fmt: skip
 def test_a_limit_that_is_no_size_is_an_error(place, size):
     assert "no size" in place.python("-c", ENABLED + f"gmlake.set_limit({size})", expect=1).stderr
 
@@ -435,7 +499,7 @@ def test_marks_and_placements_do_nothing_without_gmlake(place):
     assert place.says(program) == "ran"
 
 
-@pytest.mark.parametrize("label", ["''", "'a\\nb'", "'ü'"])
+@pytest.mark.parametrize("label", ["''", "'a\\nb'", "'ü'", "5"])
 def test_a_mark_that_the_format_has_no_place_for_is_an_error(place, label):
     assert "not printable" in place.python("-c", ENABLED + f"gmlake.mark({label})", expect=1).stderr
 
@@ -498,6 +562,21 @@ def test_a_second_record_at_a_time_and_one_into_nowhere_are_errors(place):
     assert "is being recorded already" in done.stderr
     done = place.python("-c", ENABLED + "gmlake.record('missing/a.csv.gz')", expect=1)
     assert "there is no folder" in done.stderr
+
+
+@pytest.mark.parametrize("call", ["record", "report", "save_plans"])
+@pytest.mark.parametrize("path", ["''", "5", "'a\\0b'"])
+def test_what_is_no_path_is_an_error(place, call, path):
+    done = place.python("-c", ENABLED + f"gmlake.{call}({path})", expect=1)
+    assert f"gmlake: {eval(path)!r} is no path" in done.stderr
+
+
+def test_a_record_to_where_no_file_can_be_written_is_an_error_before_it_begins(place):
+    done = place.python("-c", ENABLED + "gmlake.record('.')", expect=1)
+    assert f"{place.folder} is a folder" in done.stderr
+    nobody = "import os; os.geteuid() or os.setuid(65534); "
+    done = place.python("-c", ENABLED + nobody + "gmlake.record('/a.csv.gz')", expect=1)
+    assert "may not write /a.csv.gz" in done.stderr
 
 
 def test_the_environment_has_a_whole_process_recorded_and_reported(place):
@@ -621,17 +700,31 @@ def test_the_childrens_sitecustomize_does_nothing_that_was_not_asked_for(place):
         (["--level", "half", "train.py"], "half"),
         (["--limit", "banana", "train.py"], "banana"),
         (["--record", "missing/run.csv.gz", "train.py"], "there is no folder"),
+        (["--record", ".", "train.py"], "is a folder"),
+        (["--report", "", "train.py"], "'' is no path"),
         ([], "a script, or -m and a module, is missing"),
         (["-m"], "a script, or -m and a module, is missing"),
         (["nowhere.py"], "no script nowhere.py"),
         (["-m", "nowhere.at.all"], "no module named nowhere.at.all"),
+        (["-m", "lacks.nothing"], "no module named lacks.nothing"),
+        (["-m", "lacks.one.train"], "lacks.one.train can't be found: ModuleNotFoundError: No module named 'absent'"),
+        (["-m", "lacks.name.train"], "lacks.name.train can't be found: ImportError: cannot import name 'absent'"),
     ],
 )
 def test_a_mistake_in_the_launchers_command_line_is_an_error_without_a_traceback(place, arguments, words):
     place.script("print('ran')")
+    for name, text in {"": "", "one/": "import absent", "name/": "from lacks import absent"}.items():
+        (place.folder / "lacks" / name).mkdir()
+        place.script(text, f"lacks/{name}__init__.py")
     done = place.python("-m", "gmlake", *arguments, expect=2)
     assert words in done.stderr and "Traceback" not in done.stderr
     assert "ran" not in done.stdout
+
+
+@pytest.mark.parametrize("variable, value", [("GMLAKE_LEVEL", "ful"), ("GMLAKE_RECORD", "missing/run.csv.gz")])
+def test_a_mistake_in_the_environment_is_an_error_before_the_program_runs(place, variable, value):
+    done = place.python("-m", "gmlake", place.script("print('ran')"), expect=2, **{variable: value})
+    assert value.split("/")[0] in done.stderr and "ran" not in done.stdout
 
 
 def test_the_launcher_passes_on_how_the_program_ends(place):

@@ -13,7 +13,7 @@ except Exception as error:  # whatever a PyTorch without its libraries raises
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "examples/pytorch"))
 
 import gmlake  # noqa: E402
-from gmlake.operators import storage  # noqa: E402
+from gmlake.operators import storage, tensors_in  # noqa: E402
 from gmlake.paging import Loops, PagingMode, Steps  # noqa: E402
 
 
@@ -223,6 +223,25 @@ def test_where_gmlake_is_switched_off_nothing_can_be_moved():
     ):
         with pytest.raises(gmlake.Error, match="not switched on"):
             call()
+
+
+@pytest.mark.parametrize(
+    "what", [1, [torch.rand(4), None], iter([]), "weights"], ids=["a number", "a list", "an iterator", "a text"]
+)
+def test_what_holds_no_tensors_cannot_be_moved(monkeypatch, what):
+    monkeypatch.setattr(gmlake.activation, "in_use", lambda: None)
+    for move in (gmlake.swap_out, gmlake.swap_in, gmlake.prefetch):
+        with pytest.raises(gmlake.Error, match="takes tensors, modules"):
+            move(what)
+
+
+def test_an_optimizers_state_may_hold_numbers_among_its_tensors():
+    parameter = torch.ones(4, requires_grad=True)
+    optimizer = torch.optim.Adam([parameter])
+    parameter.sum().backward()
+    optimizer.step()
+    tensors = list(tensors_in([optimizer.state_dict(), torch.nn.ReLU()]))
+    assert any(tensor is optimizer.state[parameter]["exp_avg"] for tensor in tensors)
 
 
 def test_a_second_swap_inside_the_first_is_an_error(monkeypatch):

@@ -85,7 +85,10 @@ class Measuring:
             found |= self._machine() | self._allocator_figures()
         except RuntimeError as error:  # a broken context again
             found["err"] = str(error)
-        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(found))
+        # Renamed when it is whole: the process may be killed meanwhile.
+        part = self._folder / f"{os.getpid()}.part"
+        part.write_text(json.dumps(found))
+        part.rename(part.with_suffix(".json"))
 
     def _machine(self) -> dict[str, Any]:
         import torch

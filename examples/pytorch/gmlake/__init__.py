@@ -20,7 +20,7 @@ from typing import Any
 from . import activation, swapping
 from .figures import parse_snapshot, parse_stats
 from .library import Error
-from .recording import Recording
+from .recording import Recording, path_text
 
 __all__ = [
     "Error",
@@ -55,6 +55,7 @@ __all__ = [
 
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _UNITS |= {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SIZE = re.compile(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([A-Za-z]*)")
 _OWN_CHUNKS, _ONE_HANDLE = 1, 2
 
 
@@ -70,12 +71,14 @@ def enable(
     `preset`: "lake" (the default) or "gmlake", the paper's algorithm. `limit`: memory a device at most, also as part of
     it, "90%". `chunk`: the size of all chunks, where the pool is not to choose. `level`: "full" has all that PyTorch's
     own allocator has, and must have been built against this PyTorch; "plain" is a pluggable allocator; "auto" is
-    GMLAKE_LEVEL if that is set, and otherwise the better one there is. `more`: any other setting by its name. All go
-    before the environment's (GMLAKE_LIMIT and so on).
+    GMLAKE_LEVEL if that is set, and otherwise the better one there is. `more`: any other setting by its name; those
+    that are on or off may be True or False, and so may `plan`, for "auto" and "off". All go before the environment's
+    (GMLAKE_LIMIT and so on).
 
-    Once switched on, it may be called again with no settings or the same. Raises `Error` when CUDA's memory is in use
-    already, for settings that are not known or make no sense, for others than are in force once memory has been
-    allocated, and where the library was not built.
+    Called again, it adds to the settings that were given before, and changes those that are given anew. Raises `Error`,
+    and leaves all as it was, when CUDA's memory is in use already, for settings that are not known or make no sense,
+    for others than are in force once memory has been allocated, where the library was not built, and where the files
+    that GMLAKE_RECORD and GMLAKE_REPORT name can't be written.
     """
     given = {"preset": preset, "limit": limit, "chunk": chunk, **more}
     activation.enable(level, {name: value for name, value in given.items() if value is not None})
@@ -117,7 +120,7 @@ def save_plans(path: str | os.PathLike[str], device: Any = None) -> None:
     """Writes the plans that the device's pool has made of the program's steps, to be given to a later run of the same
     program (`enable(plan=path)`, GMLAKE_PLAN), which then follows them from its first step on. Raises `Error` where
     there is none, because no step has repeated yet, or plans are off, and when the file can't be written."""
-    activation.in_use().do("gmlake_save_plans", _ordinal(device), os.fsencode(path))
+    activation.in_use().do("gmlake_save_plans", _ordinal(device), os.fsencode(path_text(path)))
 
 
 def set_limit(limit: int | str, device: Any = None) -> None:
@@ -158,8 +161,8 @@ def swappable(tag: Hashable = None, device: Any = None) -> Iterator[None]:
 
 def swap_out(*what: Any) -> None:
     """Sends the memory of tensors, or of modules' parameters and buffers, to the host, behind the work queued on the
-    current stream. Until `swap_in`, nothing may use them, but they may be freed. Raises `Error` for what was not made
-    inside `swappable`, and where the host has no memory: then it stays."""
+    current stream. Until `swap_in`, nothing may use them, but they may be freed. Raises `Error` for what is neither, or
+    was not made inside `swappable`, and where the host has no memory: then it stays."""
     swapping.move("gmlake_swap_out", what)
 
 
@@ -247,7 +250,7 @@ def record(path: str | os.PathLike[str]) -> Recording:
     """Records all allocations from now on, beginning with what is live, as a trace that `gmlake-replay` reads.
 
     Call `stop()` on what is returned, or use it in a `with`; at the latest it is written when the process ends. Raises
-    `Error` if switched off, while another recording runs, and where the path's folder is missing.
+    `Error` if switched off, while another recording runs, and where the path can't be written.
     """
     return Recording(activation.in_use(), path)
 
@@ -303,7 +306,7 @@ def frozen(*what: Any) -> None:
 def mark(label: str) -> None:
     """Puts a mark, printable ASCII, into what is being recorded; does nothing otherwise. Raises `Error` for any other
     label."""
-    if not label or not re.fullmatch(r"[ -~]+", label):
+    if not isinstance(label, str) or not re.fullmatch(r"[ -~]+", label):
         raise Error(f"gmlake: the mark {label!r} is not printable ASCII")
     library = activation.switched_on()
     if library is not None:
@@ -321,7 +324,7 @@ def step() -> Iterator[None]:
 def report(path: str | os.PathLike[str]) -> None:
     """Writes a page (HTML, complete in itself) about the run so far on all devices. Its course is in it only as far as
     it was recorded. Raises `Error` if switched off, or when the file can't be written."""
-    activation.in_use().do("gmlake_report", os.fsencode(path))
+    activation.in_use().do("gmlake_report", os.fsencode(path_text(path)))
 
 
 def allocator() -> Any:
@@ -351,26 +354,24 @@ def _placement(where: int) -> Iterator[None]:
 def _ordinal(device: Any) -> int:
     if isinstance(device, int):
         return device
-    if isinstance(device, str):
-        named = re.fullmatch(r"cuda(?::(\d+))?", device)
+    if device is not None:
+        named = re.fullmatch(r"cuda(?::([0-9]+))?", str(device))  # a torch.device's text is its name
         if named is None:
             raise Error(f"gmlake: '{device}' is no CUDA device")
-        index = named[1]
-    else:
-        if device is not None and device.type != "cuda":
-            raise Error(f"gmlake: '{device}' is no CUDA device")
-        index = getattr(device, "index", None)
-    if index is not None:
-        return int(index)
+        if named[1] is not None:
+            return int(named[1])
     # Nothing is current where CUDA was not used, and asking would begin to use it.
     torch = sys.modules.get("torch")
     return torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
 
 
 def _bytes(size: int | str) -> int:
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        return size
-    given = re.fullmatch(r"(\d+(?:\.\d*)?) ?([A-Za-z]*)", size) if isinstance(size, str) else None
-    if given is None or given[2] not in _UNITS or float(given[1]) == 0:
-        raise Error(f"gmlake: {size!r} is no size; one is 30GiB, say, or a number of bytes")
-    return int(float(given[1]) * _UNITS[given[2]])
+    # The library's rule for the settings of `enable`.
+    n: float = 0
+    if type(size) is int:  # and no bool
+        n = size
+    elif given := _SIZE.fullmatch(str(size)):
+        n = float(given[1]) * _UNITS.get(given[2], 0)
+    if not 1 <= n < 1 << 60:
+        raise Error(f"gmlake: {size!r} is no size; one is 30GiB, say, or a number of bytes, and less than 2**60")
+    return int(n)

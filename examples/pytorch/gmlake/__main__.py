@@ -36,9 +36,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _variables(options: argparse.Namespace) -> dict[str, str]:
-    asked = {name: getattr(options, name) for name in ("preset", "limit", "chunk", "level")}
-    asked |= {name: absolute(getattr(options, name)) for name in ("record", "report") if getattr(options, name)}
-    return {f"GMLAKE_{name.upper()}": value for name, value in asked.items() if value is not None}
+    asked = {name: getattr(options, name) for name in ("preset", "limit", "chunk", "level", "record", "report")}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    asked |= {name: absolute(asked[name]) for name in ("record", "report") if name in asked}
+    return {f"GMLAKE_{name.upper()}": value for name, value in asked.items()}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -63,7 +64,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.path[0] = os.getcwd()
         try:
             found = importlib.util.find_spec(command[0])
-        except ImportError:
+        except ImportError as error:
+            # Looking for a module imports the packages that it is in, which may lack others.
+            if not isinstance(error, ModuleNotFoundError) or not f"{command[0]}.".startswith(f"{error.name}."):
+                parser.error(f"{command[0]} can't be found: {type(error).__name__}: {error}")
             found = None
         if found is None:
             parser.error(f"there is no module named {command[0]}")

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
 from .library import LEVELS, Error, Library
 from .pluggable import pluggable
-from .recording import follow_environment
+from .recording import asked_by_environment
+
+# What True and False stand for; the other settings have no use for them.
+_FLAGS = dict.fromkeys(("wait", "in_place", "leave_mapped", "rdma", "vmm_defragment"), ("0", "1"))
+_FLAGS |= {"plan": ("off", "auto")}
 
 _switched_on: Library | None = None
+_given: dict[str, object] = {}  # the settings of all calls so far
 _beside: tuple[Library, Any] | None = None  # for pools of memory while PyTorch keeps its own allocator
 _told: set[str] = set()
 
 
 def enable(level: str, settings: dict[str, object]) -> None:
     """See `gmlake.enable`."""
-    global _switched_on
-    if level == "auto":
-        level = os.environ.get("GMLAKE_LEVEL") or "auto"
-    if level not in ("auto", *LEVELS):
-        raise Error(f"gmlake: no level is named '{level}'; there are: auto, {', '.join(LEVELS)}")
+    global _switched_on, _given
+    level = _wanted(level)
     if _switched_on is not None:
         if level not in ("auto", _switched_on.level):
             raise Error(f"gmlake: the level is '{_switched_on.level}' already, and can't become '{level}'")
         if settings:
-            _configure(_switched_on, settings)
+            _configure(_switched_on, _given | settings)
+            _given |= settings
         return
     import torch
 
     if torch.version.cuda is None:
         raise Error("gmlake: this PyTorch is built without CUDA")
+    begin_recording = asked_by_environment()
     library = _open(level)
     _configure(library, settings)
     if library.level == "full":
@@ -43,10 +48,10 @@ def enable(level: str, settings: dict[str, object]) -> None:
             raise Error(
                 f"gmlake: CUDA is in use already, with another allocator; enable gmlake first: {error}"
             ) from error
-    _switched_on = library
+    _switched_on, _given = library, settings
     _tell_notes(library)
     _note_updates(library)
-    follow_environment(library)
+    begin_recording(library)
 
 
 def enabled() -> str | None:
@@ -81,7 +86,9 @@ def allocator() -> Any:
 
 
 def check_settings() -> None:
-    """Raises `Error` where no library was built, or the environment's settings make no sense. Needs no PyTorch."""
+    """Raises `Error` where no library was built, or what the environment asks for makes no sense. Needs no PyTorch."""
+    _wanted("auto")
+    asked_by_environment()
     _configure(Library("plain"), {})
 
 
@@ -103,6 +110,14 @@ def _note_updates(library: Library) -> None:
     register_optimizer_step_post_hook(updated)
 
 
+def _wanted(level: str) -> str:
+    if level == "auto":
+        level = os.environ.get("GMLAKE_LEVEL") or "auto"
+    if level not in ("auto", *LEVELS):
+        raise Error(f"gmlake: no level is named '{level}'; there are: auto, {', '.join(LEVELS)}")
+    return level
+
+
 def _open(level: str) -> Library:
     if level != "auto":
         return Library(level)
@@ -116,7 +131,12 @@ def _open(level: str) -> Library:
 
 
 def _configure(library: Library, settings: dict[str, object]) -> None:
-    lines = (f"{name}={int(value) if isinstance(value, bool) else value}\n" for name, value in settings.items())
+    lines = []
+    for name, value in settings.items():
+        text = _FLAGS[name][value] if isinstance(value, bool) and name in _FLAGS else str(value)
+        if re.search(r"[\n\0]", line := f"{name}={text}"):
+            raise Error(f"gmlake: a setting is a text of one line, and not {line!r}")
+        lines.append(f"{line}\n")
     library.do("gmlake_configure", "".join(lines).encode())
 
 

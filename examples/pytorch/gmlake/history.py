@@ -81,11 +81,9 @@ def trace_of(snapshot: dict[str, Any], device: int) -> tuple[str, Counts]:
     """The device's history in gmlake's trace format, and what went into it. Raises `Error` if there is none. Linear."""
     entries = _ring(snapshot, device)
     at_end = dict(_live_blocks(snapshot, device))
-    if not any(entry["action"] in ("alloc", "free_completed") for entry in entries):
-        raise Error(
-            f"gmlake: the snapshot has no history of device {device}: _record_memory_history was not on"
-            f"{_others(snapshot)}"
-        )
+    if not _tells(entries):
+        why = f"none of its {len(entries)} events is one" if entries else "_record_memory_history was not on"
+        raise Error(f"gmlake: the snapshot has no allocations and frees of device {device}: {why}{_others(snapshot)}")
     steps = _step_times(snapshot, device, entries[0].get("time_us", 0))
 
     counts, trace = Counts(entries=len(entries)), _Trace()
@@ -126,8 +124,13 @@ def _ring(snapshot: dict[str, Any], device: int) -> list[dict[str, Any]]:
     return rings[device] if rings else []
 
 
+def _tells(ring: list[dict[str, Any]]) -> bool:
+    """Whether there is anything in a ring that a trace is made of."""
+    return any(entry["action"] in ("alloc", "free_completed") for entry in ring)
+
+
 def _others(snapshot: dict[str, Any]) -> str:
-    with_history = [str(n) for n, ring in enumerate(snapshot["device_traces"]) if ring]
+    with_history = [str(n) for n, ring in enumerate(snapshot["device_traces"]) if ring and _tells(ring)]
     return f"; with a history: device {', '.join(with_history)}" if with_history else ""
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .library import Library
+from .library import Error, Library
 
 # Names are aten's, without overloads. These look at a tensor's form, or change it, and leave its memory alone.
 _FORM_ONLY = {"dim", "is_contiguous", "is_pinned", "is_same_size", "numel", "record_stream", "resize_as_", "size"}
@@ -347,15 +347,18 @@ def storages(of: Any) -> Iterator[int]:
 
 
 def tensors_in(of: Any) -> Iterator[torch.Tensor]:
-    """Tensors, and modules' parameters and buffers, however deep."""
+    """Tensors, and modules' parameters and buffers, however deep. Raises `Error` for anything else, unless it is in a
+    dictionary, as optimizers' states hold numbers too."""
     if isinstance(of, torch.nn.Module):
         yield from of.parameters()
         yield from of.buffers()
     elif isinstance(of, (list, tuple)):
         for one in of:
             yield from tensors_in(one)
-    else:
+    elif isinstance(of, (torch.Tensor, dict)):
         yield from _tensors(of)
+    else:
+        raise Error(f"gmlake: it takes tensors, modules, and lists, tuples and dictionaries of them, but not {of!r}")
 
 
 def wrap_others(kinds: list[type]) -> bool:

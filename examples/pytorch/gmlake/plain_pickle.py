@@ -31,4 +31,4 @@ def read_plain_pickle(path: str | os.PathLike[str]) -> Any:
         raise Error(f"gmlake: {path} is no snapshot of PyTorch's: {error}") from error
     # The unpickler answers to corrupt bytes with whatever its opcodes run into.
     except Exception as error:
-        raise Error(f"gmlake: {path} is no pickle, or a damaged one: {error or type(error).__name__}") from error
+        raise Error(f"gmlake: {path} is no pickle, or a damaged one: {str(error) or type(error).__name__}") from error

@@ -24,9 +24,8 @@ class Recording:
     before_stopping: list[Callable[[], object]] = []  # for those who have something to tell late
 
     def __init__(self, library: Library, path: str | os.PathLike[str], whole_process: bool = False):
-        """Raises `Error` where another recording is running, or the file's folder is missing."""
-        if Recording.running is not None:
-            raise Error(f"gmlake: {Recording.running.path} is being recorded already; stop that first")
+        """Raises `Error` where another recording is running, or the file can't be written."""
+        Recording.check_none_runs()
         self.path = absolute(path)
         self._whole_process = whole_process
         self._library = library
@@ -34,6 +33,12 @@ class Recording:
         library.do("gmlake_record_start")
         Recording.running = self
         atexit.register(_without_traceback, self.stop)
+
+    @staticmethod
+    def check_none_runs() -> None:
+        """Raises `Error` where one does."""
+        if Recording.running is not None:
+            raise Error(f"gmlake: {Recording.running.path} is being recorded already; stop that first")
 
     def stop(self) -> list[str]:
         """Ends the recording and writes a trace for each device that was used, gzip'd if the name ends in .gz: device
@@ -63,30 +68,54 @@ class Recording:
         self.stop()
 
 
-def follow_environment(library: Library) -> None:
-    """Begins what GMLAKE_RECORD and GMLAKE_REPORT ask for. The page needs a recording too, to show the run's course."""
-    trace, page = os.environ.get("GMLAKE_RECORD"), os.environ.get("GMLAKE_REPORT")
-    if page:
-        path, process = absolute(page), os.getpid()
+def asked_by_environment() -> Callable[[Library], None]:
+    """Returns what begins the recording that GMLAKE_RECORD and GMLAKE_REPORT ask for. The page needs one too, to show
+    the run's course. Raises `Error` now where it could not be done."""
+    asked = (os.environ.get(name) for name in ("GMLAKE_RECORD", "GMLAKE_REPORT"))
+    trace, page = (absolute(path) if path else None for path in asked)
+    if trace:
+        Recording.check_none_runs()
+
+    def begin(library: Library) -> None:
+        process = os.getpid()
 
         def report() -> None:
             if os.getpid() == process and library.number("gmlake_device_count") > 0:
-                library.do("gmlake_report", os.fsencode(of_this_process(path)))
+                library.do("gmlake_report", os.fsencode(of_this_process(page)))
 
-        atexit.register(_without_traceback, report)
-        if not trace:
+        if page:
+            atexit.register(_without_traceback, report)
+        if trace:
+            Recording(library, trace, whole_process=True)
+        elif page:
             library.do("gmlake_record_start")
-    if trace:
-        Recording(library, trace, whole_process=True)
+
+    return begin
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """The path as a text. Raises `Error` for what can't be one."""
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        text = ""
+    if not text or "\0" in text:
+        raise Error(f"gmlake: {path!r} is no path of a file")
+    return text
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """The path, whatever folder the process changes to later. Raises `Error` where its folder is missing: better now
-    than when there is something to write."""
-    whole = pathlib.Path(os.path.abspath(path))
-    if not whole.parent.is_dir():
-        raise Error(f"gmlake: there is no folder {whole.parent} to write {whole.name} to")
-    return str(whole)
+    """The path, whatever folder the process changes to later. Raises `Error` where no file can be written there: better
+    now than when there is something to write."""
+    whole = os.path.abspath(path_text(path))
+    folder, name = os.path.split(whole)
+    if os.path.isdir(whole):
+        raise Error(f"gmlake: {whole} is a folder, and no file can be written in its place")
+    if not os.path.isdir(folder):
+        raise Error(f"gmlake: there is no folder {folder} to write {name} to")
+    if not os.access(whole if os.path.exists(whole) else folder, os.W_OK):
+        raise Error(f"gmlake: this process may not write {whole}")
+    return whole
 
 
 def write(path: str | os.PathLike[str], trace: bytes) -> None:
