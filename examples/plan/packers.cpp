@@ -45,7 +45,9 @@ void pack_exactly(plan::problem const& p, packing_request const& r, double spent
       return;
     case plan::exact_outcome::invalid: o.failure = "the problem breaks a rule"; return;
     case plan::exact_outcome::too_large:
-      o.failure = "too large for the exact search: " + grouped(p.buffers.size()) + " buffers";
+      if (o.solution.offsets.empty()) {
+        o.failure = "too large for the exact search: " + grouped(p.buffers.size()) + " buffers, or their lengths are";
+      }
       return;
   }
 }
@@ -99,8 +101,12 @@ packing_outcome pack(plan::problem const& p, packing_request const& r) {
   bool const solved = o.solution.offsets.size() == p.buffers.size();
   o.proven |= solved && o.solution.height == o.bound;
   auto const wrong = solved ? plan::validate(p, o.solution) : std::nullopt;
-  if (wrong) o.failure = "not a solution: " + describe(*wrong);
-  else if (r.capacity && o.bound > *r.capacity) {
+  auto const is_fixed = [&](auto number) { return number < p.buffers.size() && p.buffers[number].fixed.has_value(); };
+  if (wrong && is_fixed(wrong->first) && is_fixed(wrong->second)) {
+    o.failure = "there is no solution: fixed buffers collide: " + describe(*wrong);
+  } else if (wrong) {
+    o.failure = "not a solution: " + describe(*wrong);
+  } else if (r.capacity && o.bound > *r.capacity) {
     o.failure = "nothing fits into " + grouped(*r.capacity) + " bytes: it takes " + grouped(o.bound) + " at least";
   } else if (solved && r.capacity && o.solution.height > *r.capacity) {
     o.failure = "takes " + grouped(o.solution.height) + " bytes, " + grouped(o.solution.height - *r.capacity) +

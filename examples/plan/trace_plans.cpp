@@ -86,8 +86,9 @@ class planning {
     }
     made.repeats = false;
     if (shapes.empty()) {
-      made.note = std::string(request_->marks ? "no steps are marked, and none was found" : "no step was found") +
-                  ": planned the whole run as one";
+      made.note =
+          std::string(request_->marks ? "no step with requests is marked, and none was found" : "no step was found") +
+          ": planned the whole run as one";
       return {};
     }
     auto const hungriest = std::ranges::max_element(shapes, {}, [&](shape const& s) {

@@ -3,7 +3,8 @@
 #include <array>
 #include <chrono>
 #include <memory>
-#include <new>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "a_preset.hpp"
@@ -49,7 +50,12 @@ struct make_planned {
     auto made =
         std::make_unique<pool>(std::move(backend), std::move(streams), pool_options{.limit = r.limit},
                                typename pool::policies{.growth = adaptive_chunks(chunks), .planning = {spent.get()}});
-    if (!r.plans.empty() && !made->adopt(r.plans)) throw std::bad_alloc();
+    if (!r.plans.empty()) {
+      if (result<void> const done = made->adopt(r.plans); !done) {
+        throw std::runtime_error(std::string("the plans can't be followed: ") + done.error().call + ": " +
+                                 to_string(done.error().code));
+      }
+    }
     return made;
   }
   /// Of the pool made last.

@@ -73,7 +73,7 @@ TEST_CASE("a learner that finds no memory is quiet, and learns again after a res
   plan::learner l;
   without_memory([&] { repeat_marked(l, 1); });
   repeat_marked(l, 4);
-  l.restart(0);
+  l.restart(0, true);
   repeat_marked(l, 2);
   l.mark_step();
   CHECK(l.next());

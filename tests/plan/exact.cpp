@@ -52,6 +52,19 @@ TEST_CASE("what is fixed stays, and what collides has no solution") {
   CHECK(r.outcome == exact_outcome::infeasible);
 }
 
+TEST_CASE("what ends beyond the lengths known here is too large, and not without a solution") {
+  plan::problem p;
+  p.buffers.assign(2, alive(0, 1, (bytes{1} << 29) + 1));
+  p.buffers[1].size -= 4;
+  for (plan::buffer& b : p.buffers) b.alignment = 1 << 20;
+  CHECK(exact_search(p).minimise().outcome == exact_outcome::too_large);
+  CHECK(exact_search(p).fit(bytes{1} << 40).outcome == exact_outcome::too_large);
+  CHECK(exact_search(p).fit((1 << 30) - 1).outcome == exact_outcome::infeasible);
+  p.buffers[0].fixed = p.buffers[1].fixed = 0;
+  p.buffers[0].size = p.buffers[1].size = 1000;
+  CHECK(exact_search(p).minimise().outcome == exact_outcome::infeasible);
+}
+
 TEST_CASE("an alignment above the capacity leaves the beginning") {
   plan::problem p;
   p.buffers.assign(2, alive(0, 1, 3));

@@ -208,12 +208,28 @@ TEST_SUITE("learner") {
     for (int i = 0; i < 4; ++i) p.marked_step();
     std::size_t const before = p.told.size();
     REQUIRE(before > 0);
-    p.watched.restart(p.live());
+    p.watched.restart(p.live(), true);
     p.marked_step();
     p.marked_step();
     CHECK(p.told.size() == before);
     p.marked_step();
     p.marked_step();
     CHECK(p.told.size() > before);
+  }
+
+  TEST_CASE("what is left of a marked step after a restart is no step, though it comes again") {
+    program p;
+    auto const broken_off = [&](bool at_mark) {
+      p.watched.mark_step();
+      p.free(p.allocate(7 * 512), 7 * 512);
+      p.watched.restart(p.live(), at_mark);
+      p.step(9);
+    };
+    broken_off(false);
+    for (int i = 0; i < 40; ++i) broken_off(false);
+    CHECK(p.told.empty());
+    for (int i = 0; i < 40; ++i) broken_off(true);  // were it one
+    p.marked_step();
+    CHECK_FALSE(p.told.empty());
   }
 }

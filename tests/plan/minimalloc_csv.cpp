@@ -26,6 +26,20 @@ TEST_CASE("a problem is read as its buffers, whatever the order of the columns")
   CHECK_FALSE(r.value.value.buffers[1].fixed);
 }
 
+TEST_CASE("columns go by MiniMalloc's other names too, and an end is the last moment of a life") {
+  for (std::string const head : {"buffer,begin,end,size", "buffer_id,start,end,size"}) {
+    CAPTURE(head);
+    auto const r = plan::read_minimalloc_problem(head + "\nx,2,6,4096\n");
+    REQUIRE(r);
+    CHECK(r.value.ids[0] == "x");
+    CHECK(r.value.value.buffers[0].lower == 2);
+    CHECK(r.value.value.buffers[0].upper == 7);
+  }
+  CHECK_FALSE(plan::read_minimalloc_problem("id,start,end,size\nx,2,18446744073709551615,1\n"));
+  auto const twice = plan::read_minimalloc_problem("id,buffer,lower,upper,size\n");
+  CHECK(twice.message.find("\"buffer\" stands there twice") != std::string::npos);
+}
+
 TEST_CASE("line ends may be those of Windows, the last may be missing, and empty lines may follow") {
   for (std::string const text :
        {"id,lower,upper,size\r\n0,0,1,2\r\n", "id,lower,upper,size\n0,0,1,2", "id,lower,upper,size\n0,0,1,2\n\n\r\n"}) {

@@ -230,6 +230,31 @@ TEST_CASE("plans may be adopted that say nothing of what comes") {
   }
 }
 
+TEST_CASE("plans may name streams that the program has not used") {
+  for (std::uint32_t const other : {1u, 5u, ~0u - 1, ~0u}) {
+    CAPTURE(other);
+    script const s = training_step({.streams = 2});
+    std::vector<plan::plan> plans = plans_for(s, 2);
+    for (plan::plan& p : plans) {
+      for (std::size_t i = 0; i < p.requests.size(); i += 3) p.requests[i].stream = other;
+    }
+    training<planned_here> t({.streams = 2, .host_memory = true});
+    must(t.pool().adopt(std::move(plans)));
+    t.begin();
+    t.steps(6, s);
+    sound(t);
+    end(t);
+  }
+  // Of a program with two, by one that has one at first.
+  script const s = training_step({.streams = 2});
+  training<planned_here> t({.streams = 1, .host_memory = true});
+  must(t.pool().adopt(plans_for(s, 2)));
+  t.begin();
+  t.steps(4, training_step({}));
+  sound(t);
+  end(t);
+}
+
 TEST_CASE("a pool may be trimmed and go before an adopted plan has begun") {
   script const s = training_step({});
   training<planned_here> t;

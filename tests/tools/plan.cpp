@@ -207,7 +207,7 @@ TEST_CASE("a run without steps is planned as one") {
   std::string const out = fresh("log.plan");
   ended const e = run("--json --out " + out + " " + log);
   CHECK(e.status == 0);
-  CHECK(contains(e.err, "no steps are marked, and none was found"));
+  CHECK(contains(e.err, "no step with requests is marked, and none was found"));
   json const r = lines(e.out).at(0);
   CHECK(r["plan"] == "run");
   CHECK(r["placed"] == 1);

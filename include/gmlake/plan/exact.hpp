@@ -60,6 +60,7 @@ class exact_search {
     } else {
       model_.emplace(p);
       bound_ = lower_bound(p) / model_->unit();
+      can_stack_ = stacked(p) / model_->unit() < exact_model::most_units;
       if (bound_ >= exact_model::most_units) refused_ = exact_outcome::too_large;
     }
   }
@@ -73,7 +74,10 @@ class exact_search {
     for (std::uint64_t turn = 0;; ++turn) {
       fit_outcome const f = r.attempt(units, turn, nodes_a_turn * luby(turn + 1));
       if (f == fit_outcome::fits) return r.finish(exact_outcome::found, bound_);
-      if (f == fit_outcome::never_fits) return r.finish(exact_outcome::infeasible, units + 1);
+      if (f == fit_outcome::never_fits) {
+        bool const all = can_stack_ || units == capacity / model_->unit();
+        return r.finish(all ? exact_outcome::infeasible : exact_outcome::too_large, units + 1);
+      }
       if (r.out_of_limits()) return r.finish(exact_outcome::gave_up, bound_);
     }
   }
@@ -89,7 +93,7 @@ class exact_search {
       fit_outcome const f = r.attempt(high, turn, nodes_a_dive);
       if (f == fit_outcome::never_fits) low = high + 1;
       if (f == fit_outcome::never_fits && high == exact_model::most_units - 1) {
-        return r.finish(exact_outcome::infeasible, low);
+        return r.finish(can_stack_ ? exact_outcome::infeasible : exact_outcome::too_large, low);
       }
       if (f != fit_outcome::fits && r.out_of_limits()) return r.finish(exact_outcome::gave_up, low);
       high = std::min(high + high / 8 + 1, exact_model::most_units - 1);
@@ -106,6 +110,19 @@ class exact_search {
   }
 
  private:
+  /// An end that suffices for all, one on the other, above those that are fixed; as much as can be said, if it
+  /// overflows.
+  [[nodiscard]] static bytes stacked(problem const& p) noexcept {
+    constexpr bytes most = std::numeric_limits<bytes>::max();
+    bytes end = 0, sum = 0;
+    for (buffer const& b : p.buffers) {
+      bytes const padded = b.fixed ? 0 : b.size > most - b.alignment ? most : b.size + b.alignment;
+      sum = padded > most - sum ? most : sum + padded;
+      if (b.fixed) end = std::max(end, b.size > most - *b.fixed ? most : *b.fixed + b.size);
+    }
+    return end > most - sum ? most : end + sum;
+  }
+
   static constexpr std::uint64_t nodes_a_turn =
       16384;  // random orders on MiniMalloc's inputs: 8 to 32 thousand are best
   static constexpr std::uint64_t nodes_a_dive = 4096;  // where there is room, a solution is found without turning back
@@ -241,7 +258,8 @@ class exact_search {
   problem const* problem_;
   exact_options options_;
   std::optional<exact_model> model_;
-  bytes bound_ = 0;  ///< in units
+  bytes bound_ = 0;        ///< in units
+  bool can_stack_ = true;  ///< there is a solution within the lengths known here, unless fixed buffers collide
   std::optional<exact_outcome> refused_;
 };
 

@@ -73,12 +73,13 @@ class learner {
     refused_.back() = {fingerprint, needed};
   }
 
-  /// Begins anew where some requests were not logged. `live`: bytes that may still be freed, or more.
-  void restart(bytes live) noexcept {
+  /// Begins anew where some requests were not logged. `live`: bytes that may still be freed, or more. `at_mark`: a
+  /// marked step begins with the next one; else, of marked steps, what is left of this one is none.
+  void restart(bytes live, bool at_mark) noexcept {
     log_.clear(live);
     finder_.clear();
     part_of_.reset();
-    if (marked_) finder_.mark_step();
+    if (marked_ && at_mark) finder_.mark_step();
   }
 
  private:

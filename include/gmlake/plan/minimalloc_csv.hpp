@@ -4,9 +4,11 @@
 ///     id,lower,upper,size                  the columns in any order; `alignment` and `offset` may be there as well
 ///     b0,0,10,4096
 ///
-/// An offset fixes the buffer in a problem (empty: it does not), and is the answer in a solution. Ids are any text
-/// without commas and line ends, each once. Columns that are named `hint` and `gaps` must be empty. Anything else is an
-/// error that names the line; nothing here throws but for want of memory.
+/// As there, `buffer` and `buffer_id` are names of `id`, `begin` and `start` of `lower`; `end` stands for `upper` and
+/// is one less, the last moment at which the buffer lives. An offset fixes the buffer in a problem (empty: it does
+/// not), and is the answer in a solution. Ids are any text without commas and line ends, each once. Columns that are
+/// named `hint` and `gaps` must be empty. Anything else is an error that names the line; nothing here throws but for
+/// want of memory.
 
 #include <algorithm>
 #include <array>
@@ -66,6 +68,8 @@ class table {
   enum column : std::uint8_t { id, lower, upper, size, alignment, offset, hint, gaps };
   static constexpr std::array<std::string_view, 8> names = {"id",        "lower",  "upper", "size",
                                                             "alignment", "offset", "hint",  "gaps"};
+  static constexpr std::array<std::pair<std::string_view, column>, 5> other_names = {
+      {{"buffer", id}, {"buffer_id", id}, {"begin", lower}, {"start", lower}, {"end", upper}}};
 
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] std::string& message() noexcept { return message_; }
@@ -102,6 +106,14 @@ class table {
     return found == columns_.end() ? std::string_view{} : fields_[found->second];
   }
 
+  /// Where a buffer's life ends; after a failure 0.
+  [[nodiscard]] std::uint64_t upper_end() {
+    std::uint64_t const value = number_at(upper);
+    if (!last_moment_ || failed()) return value;
+    if (value == std::numeric_limits<std::uint64_t>::max()) fail("end is too large");
+    return value + 1;
+  }
+
   /// The field as a number; after a failure 0.
   [[nodiscard]] std::uint64_t number_at(column c) {
     std::string_view const field = at(c);
@@ -121,8 +133,10 @@ class table {
     if (!next_line() && !failed()) fail("there is no header");
     for (std::string_view const name : fields_) {
       auto const known = std::ranges::find(names, name);
-      if (known == names.end()) return fail("unknown column " + quoted(name));
-      auto const c = static_cast<column>(known - names.begin());
+      auto const other = std::ranges::find(other_names, name, &std::pair<std::string_view, column>::first);
+      if (known == names.end() && other == other_names.end()) return fail("unknown column " + quoted(name));
+      auto const c = known != names.end() ? static_cast<column>(known - names.begin()) : other->second;
+      last_moment_ = last_moment_ || name == "end";
       if (!columns_.emplace(c, columns_.size()).second) return fail("column " + quoted(name) + " stands there twice");
     }
   }
@@ -155,6 +169,7 @@ class table {
   std::string message_;
   std::vector<std::string_view> fields_;
   std::map<column, std::size_t> columns_;
+  bool last_moment_ = false;  ///< `upper` is given as that
   std::set<std::string_view> ids_;
 };
 
@@ -195,7 +210,7 @@ template <class OffsetOf>
   while (t.next()) {
     buffer b;
     b.lower = t.number_at(table::lower);
-    b.upper = t.number_at(table::upper);
+    b.upper = t.upper_end();
     b.size = t.number_at(table::size);
     if (t.has(table::alignment)) b.alignment = t.number_at(table::alignment);
     if (!t.at(table::offset).empty()) b.fixed = t.number_at(table::offset);

@@ -116,7 +116,7 @@ class follower {
       track::step const& s = steps_[ends_[end_].request];
       if (s.at == at && occupants_[s.spot] == ends_[end_].request + 1) [[likely]] {
         leave(s.spot, s, after, after_lane, gone);
-        if (p_->space.time().shared()) left_at_[end_] = p_->space.time().latest(s.stream + 1);
+        if (p_->space.time().shared()) left_at_[end_] = p_->space.time().latest(lane_of(s.stream));
         ++end_;
         return true;
       }
@@ -279,7 +279,7 @@ class follower {
     for (; end_ < ends_.size() && ends_[end_].when <= now; ++end_) {
       track::step const& s = steps_[ends_[end_].request];
       if (occupants_[s.spot] == ends_[end_].request + 1 && stray_out(s.spot) == nullptr) blocked_ = true;
-      if (p_->space.time().shared()) left_at_[end_] = p_->space.time().latest(s.stream + 1);
+      if (p_->space.time().shared()) left_at_[end_] = p_->space.time().latest(lane_of(s.stream));
     }
   }
 
@@ -348,6 +348,12 @@ class follower {
     }
     return time.wait(user, since_on_, since_).has_value();
   }
+  /// A plan's stream in the timeline; `nobody`, who has done nothing, where the program hasn't used so many.
+  [[nodiscard]] stream_index lane_of(std::uint32_t planned) const noexcept {
+    stream_index const lanes = p_->space.time().lanes();
+    return planned < lanes && planned + 1 < lanes ? planned + 1 : nobody;
+  }
+
   /// Makes `user` wait for what other streams last did with the memory of a request.
   [[nodiscard]] bool ordered(std::uint32_t request, stream_index user) noexcept {
     if (!comes_after(user)) return false;
@@ -355,7 +361,7 @@ class follower {
     if (!time.shared()) [[likely]]
       return true;
     for (track::earlier_use const& u : track_->before(request)) {
-      if (!time.wait(user, u.stream + 1, left_at_[u.end])) return false;
+      if (!time.wait(user, lane_of(u.stream), left_at_[u.end])) return false;
     }
     return true;
   }

@@ -69,6 +69,7 @@ class planner : public known_plans<Config> {
   /// A place on a plan for n bytes as placed; `address{}`: the engine's turn.
   [[nodiscard]] address serve(request const& r, stream_index user, bytes n) noexcept {
     if (!following_) return learn(r, user, n);
+    first_ = std::exchange(at_mark_, false);
     if (begins_ || now_->served().at_end()) next_step(user);
     if (watching_) [[unlikely]]
       watch();
@@ -129,7 +130,7 @@ class planner : public known_plans<Config> {
       known& k = tracks_[index_of(left)];
       if (++k.left_early == most_left_early) learner_.refuse(plan::fingerprint(k.way->source().requests));
     }
-    if (!std::exchange(watching_, true)) learner_.restart(p_->space.home().reserved());
+    if (!std::exchange(watching_, true)) learner_.restart(p_->space.home().reserved(), at_mark_ || first_);
     recent_.clear();
     lull_ = {};
     bytes const before = now_->memory().taken();
@@ -140,6 +141,7 @@ class planner : public known_plans<Config> {
   /// A step begins with the next request. Once told, the planner looks for no other signs.
   void mark_step() noexcept {
     learner_.mark_step();
+    at_mark_ = true;
     if (!following_) begins_ = true;
     else if (!now_->served().on()->source().repeats) return;
     else begins_ = now_->served().cursor() != 0 || kept_.missed();  // else it begins here anyway
@@ -453,7 +455,7 @@ class planner : public known_plans<Config> {
     return watching_;
   }
   void begin_anew() noexcept {
-    learner_.restart(p_->space.home().reserved());
+    learner_.restart(p_->space.home().reserved(), begins_);
     recent_.clear();
   }
 
@@ -542,6 +544,8 @@ class planner : public known_plans<Config> {
   bool following_ = false;
   bool learns_ = true;
   bool begins_ = false;              ///< a step does, with the next request: it was marked
+  bool at_mark_ = false;             ///< nothing was asked for since a mark while a plan was followed
+  bool first_ = false;               ///< then, the last request was the first since
   track const* previous_ = nullptr;  ///< followed in the step before
   bool placeless_ = false;           ///< the last request that was not placed is the track's, which has no place for it
   std::shared_ptr<plan::plan_job> job_;
