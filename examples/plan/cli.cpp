@@ -105,7 +105,8 @@ std::variant<command_line, exit_now> parse(int argc, char const* const* argv) {
   app.add_option("--packer", c.packing.packer, packer_help())
       ->type_name("NAME")
       ->check(CLI::Validator(check_packer, ""));
-  checked("--seconds", seconds, "Time a plan may take. Default: 60; exact: 30", "S", check_seconds);
+  checked("--seconds", seconds,
+          "Time that the search for a plan better than the first may take. Default: 60; exact: 30", "S", check_seconds);
   checked("--work", work, "Work a plan may take, in entries looked at (a few ns each); exact: in placements", "N",
           check_positive);
   auto* const with_gap =

@@ -27,7 +27,9 @@ struct portfolio_options {
   /// Entries looked at in all, 1 to 4 ns each. 0: by the number of buffers: a second or two for a few and for 10^5, ten
   /// for 10^6.
   std::uint64_t work = 0;
-  double seconds = 60;  ///< a safety net: past it the best so far is returned, which then depends on the machine
+  /// A safety net: past it the best so far is returned, which then depends on the machine; the first packing, and what
+  /// the others share, is made all the same: some ten seconds for 10^6.
+  double seconds = 60;
 };
 
 /// What a portfolio found, and how good it can be at best.
@@ -43,8 +45,9 @@ class portfolio {
 
   /// O(n log n) and the work.
   [[nodiscard]] packed pack(problem const& p) const {
+    auto const began = budget::clock::now();
     packed found{lifetime_sweep::pack(p), std::max(lower_bound(p), stream_bound(p)), lifetime_sweep::name()};
-    if (found.solution.height > found.bound) pack_thoroughly(p, found);
+    if (found.solution.height > found.bound) pack_thoroughly(p, began, found);
     return found;
   }
 
@@ -53,19 +56,19 @@ class portfolio {
   static constexpr std::uint64_t work_per_buffer = 1'500;
   static constexpr std::uint64_t exact_work = 400'000'000;  // besides, where exact search is tried
 
-  [[nodiscard]] budget whole_budget(std::size_t buffers) const {
+  [[nodiscard]] budget whole_budget(std::size_t buffers, budget::clock::time_point began) const {
     using std::chrono::duration;
     // Beyond a day the sum would not be representable some day.
     duration<double> const time(std::clamp(options_.seconds, 0.0, 86'400.0));
-    auto const deadline = budget::clock::now() + std::chrono::duration_cast<budget::clock::duration>(time);
+    auto const deadline = began + std::chrono::duration_cast<budget::clock::duration>(time);
     std::uint64_t const usual = least_work + work_per_buffer * buffers + (exact_can(buffers) ? exact_work : 0);
     return budget(options_.work != 0 ? options_.work : usual, deadline);
   }
 
   [[nodiscard]] static bool exact_can(std::size_t buffers) noexcept { return buffers <= exact_model::most_buffers; }
 
-  void pack_thoroughly(problem const& p, packed& found) const {
-    budget left = whole_budget(p.buffers.size());
+  void pack_thoroughly(problem const& p, budget::clock::time_point began, packed& found) const {
+    budget left = whole_budget(p.buffers.size(), began);
     packing now(p);
     auto const step = [&](std::string_view name, auto&& improve) {
       if (left.spent() || found.solution.height <= found.bound) return;
