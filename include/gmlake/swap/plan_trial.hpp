@@ -35,7 +35,7 @@ class plan_trial {
   [[nodiscard]] plan step_took(time t) noexcept {
     last_[taken_++ % looked_at] = t;
     if (before_ == nullptr || taken_ < settling + looked_at) return nullptr;
-    plan const before = std::exchange(before_, nullptr);
+    plan before = std::exchange(before_, nullptr);
     if (static_cast<double>(typical().count()) <= better * static_cast<double>(before_took_.count())) return nullptr;
     taken_ = 0;
     return before;
