@@ -2,8 +2,6 @@
 /// How long an operation runs, as far as it is known: measured, or guessed where the device was waiting for the host
 /// while the operation was launched, so that only a part of what it took can be told from that.
 
-#include <cstdint>
-
 #include "gmlake/swap/program.hpp"
 
 namespace gmlake::swap {
