@@ -59,7 +59,7 @@ class adherence {
 
  private:
   /// A step may depart in so many requests, or one in `tolerated_share` of them, before its plan is given up.
-  static constexpr std::uint64_t tolerated = 64;
+  static constexpr std::uint64_t tolerated = 16;
   static constexpr std::uint64_t tolerated_share = 16;
   /// Steps on end that depart in the same number of requests: they are regular, and another plan would fit them better.
   static constexpr int most_departed = 32;

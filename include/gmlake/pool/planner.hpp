@@ -350,13 +350,14 @@ class planner : public known_plans<Config> {
     ++off_;
   }
 
-  /// A request off the plan that is known to be short-lived goes where the plan needs nothing for as long.
+  /// A request off the plan that is known to be short-lived goes where the plan needs nothing for as long. Not a small
+  /// one, which would take more time than it saves memory, and splits what the plan needs if it stays.
   [[nodiscard]] address squeezed(request const& r, stream_index user, bytes n, plan::instant life) noexcept {
     follower<Config>& f = now_->served();
     auto const steps = f.on()->steps();
+    if (n <= p_->options.small_limit || life == plan::step_request::stays) return {};
     if (looked_at_ + steps.size() > most_looked_at) return {};
     looked_at_ += steps.size();
-    if (life == plan::step_request::stays) return {};
     address const at = f.squeeze(r, user, n, life);
     if (at == address{}) return {};
     ++seen_.squeezed;
