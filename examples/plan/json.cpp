@@ -8,6 +8,7 @@ std::string to_json(plan_record const& r) {
   nlohmann::ordered_json line = {{"input", r.input}, {"plan", std::string(to_string(r.kind))}};
   if (r.kind == record_kind::step) {
     line["step"] = r.step;
+    line["laps"] = r.plan.laps;
     line["times"] = r.times;
   }
   line["ok"] = r.ok();

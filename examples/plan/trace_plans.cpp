@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gmlake/plan/bound.hpp"
+#include "gmlake/plan/laps.hpp"
 #include "gmlake/plan/lifetimes.hpp"
 #include "gmlake/trace/lifetimes.hpp"
 #include "steps.hpp"
@@ -115,12 +116,13 @@ class planning {
     plan_record r;
     r.input = *name_;
     r.kind = kind;
-    r.requests = at.last - at.first;
     r.phases = phases_in(run_, at);
     bool const repeats = kind == record_kind::step;
-    r.plan.requests = repeats ? requests_of(run_, at) : requests_of(run_, at, step_request::stays - 1);
+    r.plan.requests = requests_of(run_, at, step_request::stays - 1);
     r.plan.period = at.end - at.begin;
     r.plan.repeats = repeats;
+    if (repeats) r.plan = plan::in_laps(std::move(r.plan));
+    r.requests = r.plan.requests.size();
     return r;
   }
 
@@ -199,6 +201,7 @@ class planning {
     r.plan.bound = least;
     for (step_request const& q : r.plan.requests) r.kept += q.size;
     for (plan::buffer const& b : s.of.buffers) r.kept -= b.size;
+    r.kept /= r.plan.laps;
     if (r.solution.offsets.size() == s.requests.size()) plan::place(r.plan, r.solution, s.requests);
     r.problem = std::move(s.of);
   }

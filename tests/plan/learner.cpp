@@ -109,6 +109,49 @@ TEST_SUITE("learner") {
     CHECK(last.death > step.period);
   }
 
+  TEST_CASE("what outlives the next step is planned in laps, as soon as it is known how long it lives") {
+    for (std::size_t carried_for = 1; carried_for <= 3; ++carried_for) {
+      CAPTURE(carried_for);
+      program p;
+      std::vector<std::uint64_t> results;
+      std::size_t steps = 0;
+      for (; steps < 10 && p.told.empty(); ++steps) {
+        p.watched.mark_step();
+        results.push_back(p.allocate(3_MiB));
+        if (results.size() > carried_for) p.free(results[results.size() - 1 - carried_for], 3_MiB);
+        p.step();
+      }
+      REQUIRE(p.told.size() == 1);
+      CHECK(p.told[0].laps == carried_for + 1);
+      CHECK(p.told[0].requests.size() == (carried_for + 1) * 42);
+      // The first steps free nothing of those before, so theirs live some events less.
+      CHECK(p.told[0].requests[0].death + 3 >= carried_for * (p.told[0].period / p.told[0].laps) + 1);
+      CHECK(steps <= carried_for + 3);
+    }
+  }
+  TEST_CASE("what stays for good delays a plan by two steps, and a loop that carries a block along has no laps") {
+    program leaking;
+    for (int i = 0; i < 5; ++i) {
+      leaking.watched.mark_step();
+      leaking.allocate(3_MiB);
+      leaking.step();
+      CHECK(leaking.told.size() == (i < 4 ? 0 : 1));
+    }
+    REQUIRE_FALSE(leaking.told.empty());
+    CHECK(leaking.told[0].laps == 1);
+    CHECK(leaking.told[0].requests[0].death == step_request::stays);
+
+    program unmarked;
+    std::vector<std::uint64_t> results;
+    for (int i = 0; i < 6; ++i) {
+      results.push_back(unmarked.allocate(3_MiB));
+      if (i > 0) unmarked.free(results[results.size() - 2], 3_MiB);
+      unmarked.step();
+    }
+    REQUIRE_FALSE(unmarked.told.empty());
+    CHECK(unmarked.told[0].laps == 1);
+  }
+
   TEST_CASE("a program that keeps changing its steps must repeat one more often") {
     program p;
     for (bytes i = 0; i < 10; ++i) p.allocate(2_MiB + i * 512);

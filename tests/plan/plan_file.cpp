@@ -132,7 +132,7 @@ TEST_CASE("the error says what is wrong") {
   CHECK(error_of("") == "truncated: the file is shorter than an empty one");
   std::string changed = text;
   changed[8] = 9;
-  CHECK(error_of(changed) == "the file has version 9, which is not 1");
+  CHECK(error_of(changed) == "the file has version 9, which is not 2");
   changed = text;
   changed[40] = static_cast<char>(~changed[40]);
   CHECK(error_of(changed) == "the checksum is wrong: the file is truncated or damaged");
@@ -145,9 +145,14 @@ TEST_CASE("the error says what is wrong") {
   changed = text;
   changed[48] = 2;
   CHECK(error_of(sealed(changed)) == "plan 0: whether it repeats is neither yes nor no");
+  for (int const laps : {0, 7}) {
+    changed = text;
+    changed[49] = static_cast<char>(laps);
+    CHECK(error_of(sealed(changed)) == "plan 0: the requests are not those of so many laps");
+  }
   changed = text;
   changed[12] = 2;
-  CHECK(error_of(sealed(changed)) == std::to_string(33 + 3 * 36) + " bytes follow the last plan");
+  CHECK(error_of(sealed(changed)) == std::to_string(34 + 3 * 36) + " bytes follow the last plan");
   std::swap(plans[0], plans[1]);
   CHECK(error_of(write_plans(plans)) == "plan 1: a prologue comes first, and there is only one");
   std::swap(plans[0], plans[1]);

@@ -97,11 +97,13 @@ TEST_CASE("a line of JSON has the keys promised, and numbers that agree") {
   auto const all = lines(e.out);
   REQUIRE(all.size() == 1);
   json const& r = all[0];
-  CHECK(keys(r) == std::set<std::string>{"input", "plan", "step", "times", "ok", "requests", "placed", "kept_bytes",
-                                         "bound", "height", "ratio", "proven", "packer", "stream_gap", "ms"});
+  CHECK(keys(r) == std::set<std::string>{"input", "plan", "step", "laps", "times", "ok", "requests", "placed",
+                                         "kept_bytes", "bound", "height", "ratio", "proven", "packer", "stream_gap",
+                                         "ms"});
   CHECK(r["input"] == "training");
   CHECK(r["plan"] == "step");
   CHECK(r["step"] == 1);
+  CHECK(r["laps"] == 1);
   CHECK(r["times"] == 5);
   CHECK(r["ok"] == true);
   CHECK(r["requests"] == 24);

@@ -102,7 +102,7 @@ TEST_CASE("without marks, pools find the steps themselves") {
 }
 
 /// A plan file of one plan without requests: its layout is that of gmlake/plan/plan_file.hpp.
-std::string plan_file(unsigned version = 1) {
+std::string plan_file(unsigned version = 2) {
   std::string text = "gmlkplan";
   auto const put = [&text](std::uint64_t n, int count) {
     for (int i = 0; i < count; ++i) text += static_cast<char>(n >> (8 * i) & 0xff);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "gmlake/plan/laps.hpp"
 #include "gmlake/plan/period_finder.hpp"
 #include "gmlake/plan/plan.hpp"
 #include "gmlake/plan/step_history.hpp"
@@ -54,10 +55,19 @@ class learner {
     if (refused != refused_.end() && std::max<std::uint64_t>(alike_, steps_.occurrences()) < refused->needed) {
       return std::nullopt;
     }
-    std::uint64_t const length = found->last - found->first;
-    std::uint64_t const first = follows_itself(*found) ? found->first - length : found->first;
+    std::uint64_t const alike = alike_before(*found);
+    std::uint64_t const first = found->first - alike * (found->last - found->first);
     if (log_.first() == 0 && first > 0) keep_prologue(first);
-    return as_plan(*found);
+    plan step{.requests = log_.step(found->first, found->last), .period = log_.period(found->first, found->last)};
+    if (alike > 0) live_as_long_as_alike(*found, alike, step);
+    else live_as_long_as_before(*found, step);
+    // What a loop within a step carries along is no business of the loop's.
+    bool const is_whole = marked_ || last_update_ != 0 || alike_ >= repeated_often;
+    // What lives still may be carried along for some steps: those to come will tell.
+    bool const carries = std::ranges::any_of(
+        step.requests, [](step_request const& r) { return r.death == step_request::stays && r.size >= least_carried; });
+    if (is_whole && carries && steps_.occurrences(log_.first()) < most_laps) return std::nullopt;
+    return in_laps(std::move(step), is_whole ? most_laps : 1);
   }
 
   /// What the program did before its steps, not placed; without requests where that is not known.
@@ -125,23 +135,38 @@ class learner {
     return found_step{first, s.last, log_.fingerprint(first, s.last), true};
   }
 
-  /// With what lives on into the next step as long as it did the last time.
-  [[nodiscard]] plan as_plan(found_step const& s) const {
-    plan step{.requests = log_.step(s.first, s.last), .period = log_.period(s.first, s.last)};
+  /// How many steps right before it were the same, as far as is worth knowing.
+  [[nodiscard]] std::uint64_t alike_before(found_step const& s) const noexcept {
     std::uint64_t const length = s.last - s.first;
-    std::optional<std::uint64_t> before;
-    if (follows_itself(s)) before = s.first - length;
-    else if (steps_.at(0).first == s.first) {
-      if (std::optional<found_step> const e = steps_.earlier(log_.first())) before = e->first;
+    std::uint64_t n = 0;
+    for (std::uint64_t first = s.first; n + 1 < most_laps && first - log_.first() >= length; ++n, first -= length) {
+      if (log_.fingerprint(first - length, first) != s.fingerprint) break;
     }
-    if (!before) return step;
-    std::vector<step_request> const earlier = log_.step(*before, *before + length);
+    return n;
+  }
+
+  /// What lives on into later steps dies in the plan as it did of the steps right before, `alike` of them.
+  void live_as_long_as_alike(found_step const& s, std::uint64_t alike, plan& step) const noexcept {
+    std::uint64_t const length = s.last - s.first;
     for (std::size_t i = 0; i < length; ++i) {
+      step_request& r = step.requests[i];
+      for (std::uint64_t back = 1; r.death == step_request::stays && back <= alike; ++back) {
+        instant const life = log_.life(s.first - back * length + i);
+        if (life != step_request::stays) r.death = r.birth + life;
+      }
+    }
+  }
+  /// The same by the last step of that shape, others having come between.
+  void live_as_long_as_before(found_step const& s, plan& step) const {
+    if (steps_.at(0).first != s.first) return;
+    std::optional<found_step> const e = steps_.earlier(log_.first());
+    if (!e) return;
+    std::vector<step_request> const earlier = log_.step(e->first, e->first + (s.last - s.first));
+    for (std::size_t i = 0; i < earlier.size(); ++i) {
       step_request& r = step.requests[i];
       if (r.death != step_request::stays || earlier[i].death == step_request::stays) continue;
       r.death = r.birth + (earlier[i].death - earlier[i].birth);
     }
-    return step;
   }
 
   [[nodiscard]] bool likely(found_step const& s) noexcept {

@@ -33,6 +33,7 @@ struct plan {
   bool repeats = true;                 ///< false: what a program does once, before its steps
   bytes height = 0;                    ///< of the space that the offsets lie in
   bytes bound = 0;                     ///< no plan of these lifetimes could be lower
+  std::uint32_t laps = 1;              ///< the steps that it consists of, on end and alike but for the places
 };
 
 /// Continues a fingerprint by one request. Order matters; births and deaths don't.

@@ -2,7 +2,7 @@
 /// Plans as a file, so that a program's next run needn't learn them. All numbers are little-endian:
 ///
 ///     "gmlkplan" · version u32 · plans u32 · plan ... · checksum u64 (FNV-1a of all bytes before it)
-///     plan:      requests u64 · period u64 · height u64 · bound u64 · repeats u8 · request ...
+///     plan:      requests u64 · period u64 · height u64 · bound u64 · repeats u8 · laps u8 · request ...
 ///     request:   size u64 · stream u32 · birth u64 · death u64 · offset u64
 ///
 /// Nothing in a file is believed: what is read keeps every rule of plan_rules.hpp, or there is an error that says what
@@ -21,7 +21,7 @@
 namespace gmlake::plan {
 
 inline constexpr std::string_view plan_file_magic = "gmlkplan";
-inline constexpr std::uint32_t plan_file_version = 1;
+inline constexpr std::uint32_t plan_file_version = 2;
 
 struct plans_read {
   std::vector<plan> value;
@@ -34,7 +34,7 @@ struct plans_read {
 namespace detail {
 
 inline constexpr std::size_t checksum_bytes = 8;
-inline constexpr std::size_t plan_bytes = 33;
+inline constexpr std::size_t plan_bytes = 34;
 inline constexpr std::size_t request_bytes = 36;
 
 [[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view text) noexcept {
@@ -67,6 +67,7 @@ template <std::size_t Bytes>
   std::uint64_t const repeats = take<1>(in);
   if (repeats > 1) return "whether it repeats is neither yes nor no";
   p.repeats = repeats == 1;
+  p.laps = static_cast<std::uint32_t>(take<1>(in));
   if (count > in.size() / request_bytes) return "truncated: it has fewer requests than it says";
   p.requests.resize(count);
   for (step_request& r : p.requests) {
@@ -96,6 +97,7 @@ template <std::size_t Bytes>
     put<8>(out, p.height);
     put<8>(out, p.bound);
     put<1>(out, p.repeats ? 1 : 0);
+    put<1>(out, p.laps);
     for (step_request const& r : p.requests) {
       put<8>(out, r.size);
       put<4>(out, r.stream);

@@ -51,6 +51,7 @@ namespace detail {
 [[nodiscard]] inline char const* find_fault(plan const& p) {
   if (p.requests.size() >= std::numeric_limits<std::uint32_t>::max()) return "there are too many requests";
   if (p.repeats && p.requests.size() > p.period) return "there are more requests than the period has events";
+  if (p.laps == 0 || p.requests.size() % p.laps != 0) return "the requests are not those of so many laps";
   bytes sum = 0;
   for (std::size_t i = 0; i < p.requests.size(); ++i) {
     if (i > 0 && p.requests[i].birth <= p.requests[i - 1].birth) return "the requests are not in order of birth";

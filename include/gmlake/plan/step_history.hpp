@@ -20,10 +20,12 @@ class step_history {
 
   void push(found_step const& s) noexcept { steps_[count_++ % most] = s; }
 
-  /// How often the last step's shape came among those remembered.
-  [[nodiscard]] std::size_t occurrences() const noexcept {
+  /// How often the last step's shape came among those remembered, from request `first_known` on.
+  [[nodiscard]] std::size_t occurrences(std::uint64_t first_known = 0) const noexcept {
     std::size_t n = 0;
-    for (std::size_t back = 0; back < size(); ++back) n += at(back).fingerprint == at(0).fingerprint ? 1 : 0;
+    for (std::size_t back = 0; back < size() && at(back).first >= first_known; ++back) {
+      n += at(back).fingerprint == at(0).fingerprint ? 1 : 0;
+    }
     return n;
   }
   /// Of the last `window` steps, or fewer where there are not so many, those whose shape had come before.

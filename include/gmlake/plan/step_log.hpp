@@ -98,6 +98,12 @@ class step_log {
     return first == last ? 0 : birth(last) - birth(first);
   }
 
+  /// How long one lived that is remembered, or `stays`.
+  [[nodiscard]] instant life(std::uint64_t number) const noexcept {
+    logged_request const& r = (*this)[number];
+    return r.death == step_request::stays ? r.death : r.death - r.birth;
+  }
+
   /// The requests [first, last), all remembered, as one step. One that lived longer than a period `stays`, and so does
   /// one that lives: ask when the step after this has passed. O(last − first). Throws only `std::bad_alloc`.
   [[nodiscard]] std::vector<step_request> step(std::uint64_t first, std::uint64_t last) const {

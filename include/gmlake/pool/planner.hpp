@@ -22,6 +22,7 @@
 #include "gmlake/observe/plan_stats.hpp"
 #include "gmlake/observe/snapshot.hpp"
 #include "gmlake/plan/adherence.hpp"
+#include "gmlake/plan/laps.hpp"
 #include "gmlake/plan/learner.hpp"
 #include "gmlake/plan/lull.hpp"
 #include "gmlake/plan/plan_job.hpp"
@@ -115,6 +116,7 @@ class planner : public known_plans<Config> {
       ++seen_.squeezed;
       tell(at, user, n);
     } else if (!placeless || idles(n)) {
+      note_shortage();
       gave = leave(user);
     }
     return at;
@@ -128,7 +130,7 @@ class planner : public known_plans<Config> {
     // None is followed where host memory ran out on the way from one to the next.
     if (track const* const left = now_->served().on(); left != nullptr && left_too_early()) {
       known& k = tracks_[index_of(left)];
-      if (++k.left_early == most_left_early) learner_.refuse(plan::fingerprint(k.way->source().requests));
+      if (++k.left_early == most_left_early) learner_.refuse(plan::fingerprint(plan::first_lap(k.way->source())));
     }
     if (!std::exchange(watching_, true)) learner_.restart(p_->space.home().reserved(), at_mark_ || first_);
     recent_.clear();
@@ -144,7 +146,10 @@ class planner : public known_plans<Config> {
     at_mark_ = true;
     if (!following_) begins_ = true;
     else if (!now_->served().on()->source().repeats) return;
-    else begins_ = now_->served().cursor() != 0 || kept_.missed();  // else it begins here anyway
+    else if (std::uint32_t const next = now_->served().cursor();
+             !plan::between_laps(now_->served().on()->source(), next)) {
+      begins_ = next != 0 || kept_.missed();  // else it begins here anyway
+    }
   }
 
   /// False: requests are neither learnt from nor planned, as from a program that is about to do something else.
@@ -208,6 +213,17 @@ class planner : public known_plans<Config> {
   [[nodiscard]] static constexpr bytes slack_of(bytes bound) noexcept { return bound / 256; }
 
   // ---- following
+
+  /// The plan is left because the pool is short of memory: one that is left for that again and again, and never comes
+  /// to be trusted, leaves too little for what it has no place for.
+  void note_shortage() noexcept {
+    if (kept_.steps() >= plan::adherence::trusted_after) shortages_ = 0;
+    if (++shortages_ < most_left_early) return;
+    shortages_ = 0;
+    known& k = tracks_[index_of(now_->served().on())];
+    k.left_early = most_left_early;
+    learner_.refuse(plan::fingerprint(plan::first_lap(k.way->source())));
+  }
 
   void next_step(stream_index user) noexcept {
     begins_ = false;
@@ -543,6 +559,7 @@ class planner : public known_plans<Config> {
   }
 
   bool following_ = false;
+  int shortages_ = 0;  ///< times that plans were left for want of memory, since one was trusted
   bool learns_ = true;
   bool begins_ = false;              ///< a step does, with the next request: it was marked
   bool at_mark_ = false;             ///< nothing was asked for since a mark while a plan was followed
