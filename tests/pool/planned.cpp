@@ -235,6 +235,39 @@ TEST_CASE("with plans adopted, the first step is placed too") {
   }
 }
 
+TEST_CASE("what a prologue leaves to the first step keeps the steps from no memory") {
+  // The result outlives its step, so that steps take more than what comes before them.
+  script const step = training_step({});
+  script turns[2];
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    turns[turn] = {{true, 1000 + turn, 3_MiB, 0}, {false, 1001 - turn, 0, 0}};
+    turns[turn].insert(turns[turn].end(), step.begin(), step.end());
+  }
+  std::vector<plan::plan> plans;
+  bytes without = 0;
+  {
+    training<planned_here> t({.streams = 1, .marked = true});
+    t.begin();
+    for (int i = 0; i < 8; ++i) t.step(turns[i % 2]);
+    plans = planner<planned_here>::placed_all(t.pool().plans());
+    without = t.pool().stats().reserved.peak;
+    end(t);
+  }
+  REQUIRE(plans.size() == 2);
+  REQUIRE(plans[1].laps == 2);
+  training<planned_here> t({.streams = 1, .marked = true});
+  must(t.pool().adopt(plans));
+  t.begin();
+  for (int i = 0; i < 8; ++i) t.step(turns[i % 2]);
+  sound(t);
+  auto const placed = t.seen().placed;
+  for (int i = 0; i < 4; ++i) t.step(turns[i % 2]);
+  CHECK(t.seen().placed - placed >= 4 * requests_of(turns[0]) - 4);
+  CHECK(t.pool().stats().reserved.peak <= without + 2 * 3_MiB);
+  CHECK(t.seen().left == 0);
+  end(t);
+}
+
 TEST_CASE("plans may be adopted that say nothing of what comes") {
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     CAPTURE(seed);

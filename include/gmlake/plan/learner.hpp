@@ -152,7 +152,8 @@ class learner {
       step_request& r = step.requests[i];
       for (std::uint64_t back = 1; r.death == step_request::stays && back <= alike; ++back) {
         instant const life = log_.life(s.first - back * length + i);
-        if (life != step_request::stays) r.death = r.birth + life;
+        // The first steps may be shorter: this one is over, and it lives.
+        if (life != step_request::stays) r.death = std::max(r.birth + life, step.period);
       }
     }
   }

@@ -90,6 +90,13 @@ class known_plans : public courses<Config> {
     return std::min(high, sum);
   }
 
+  /// The same for that plan and, of one that comes once, the one that comes after it.
+  [[nodiscard]] bytes height_with_next(std::size_t which) const noexcept {
+    plan::plan const& p = tracks_[which].way->source();
+    bool const more = !p.repeats && which + 1 < tracks_.size();
+    return std::max(height_of(p), more ? height_of(tracks_[which + 1].way->source()) : 0);
+  }
+
   /// Precondition: nothing lives in the arena.
   [[nodiscard]] bool place_all(stream_index user) noexcept {
     try {

@@ -45,6 +45,7 @@ class planner : public known_plans<Config> {
   using base::fresh_course;
   using base::gathered;
   using base::height_of;
+  using base::height_with_next;
   using base::hold_again_for_all;
   using base::index_of;
   using base::let_go;
@@ -296,7 +297,8 @@ class planner : public known_plans<Config> {
     std::uint32_t const at = f.cursor() - 1;
     std::size_t const which = index_of(f.on());
     placeless_ = false;
-    if (!claim(user, height_of(tracks_[which].way->source()), true) || !go_by(which, at, user)) {
+    // With what the steps after a prologue need: some of its blocks live on into the first of them.
+    if (!claim(user, height_with_next(which), true) || !go_by(which, at, user)) {
       (void)leave(user);
       return {};
     }
