@@ -219,9 +219,10 @@ class planner : public known_plans<Config> {
   /// to be trusted, leaves too little for what it has no place for.
   void note_shortage() noexcept {
     if (kept_.steps() >= plan::adherence::trusted_after) shortages_ = 0;
-    if (++shortages_ < most_left_early) return;
+    track const* const left = now_->served().on();
+    if (left == nullptr || ++shortages_ < most_left_early) return;
     shortages_ = 0;
-    known& k = tracks_[index_of(now_->served().on())];
+    known& k = tracks_[index_of(left)];
     k.left_early = most_left_early;
     learner_.refuse(plan::fingerprint(plan::first_lap(k.way->source())));
   }
