@@ -66,11 +66,19 @@ TEST_SUITE("adherence") {
     program p(of_requests(10));
     for (int i = 0; i < 16; ++i) p.kept.miss();
     CHECK(p.kept.missed());
-    CHECK_FALSE(p.kept.lost(10));
+    CHECK_FALSE(p.kept.lost(10, 10));
     p.kept.miss();
-    CHECK(p.kept.lost(10));
-    CHECK(p.kept.lost(17 * 16 - 1));
-    CHECK_FALSE(p.kept.lost(17 * 16));
+    CHECK(p.kept.lost(10, 10));
+    CHECK(p.kept.lost(17 * 16 - 1, 17 * 16 - 1));
+    CHECK_FALSE(p.kept.lost(17 * 16, 17 * 16));
+  }
+  TEST_CASE("it is lost sooner where a quarter of what has passed were misses") {
+    program p(of_requests(1000));
+    for (int i = 0; i < 17; ++i) p.kept.miss();
+    CHECK(p.kept.lost(1000, 17 * 4 - 1));
+    CHECK_FALSE(p.kept.lost(1000, 17 * 4));
+    for (int i = 17; i < 63; ++i) p.kept.miss();
+    CHECK(p.kept.lost(1000, 1000));
   }
   TEST_CASE("departing in the same number again and again is regular, in another is not") {
     program same(of_requests(100));

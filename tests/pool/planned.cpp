@@ -268,6 +268,61 @@ TEST_CASE("what a prologue leaves to the first step keeps the steps from no memo
   end(t);
 }
 
+TEST_CASE("memory that what comes before the steps has done with serves what stays") {
+  // As where weights are made, and then each is replaced by a copy.
+  script before;
+  for (std::uint32_t i = 0; i < 30; ++i) before.push_back({true, 2000 + i, 2_MiB, 0});
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    before.push_back({true, 3000 + i, 2_MiB, 0});
+    before.push_back({false, 2000 + i, 0, 0});
+  }
+  script const step = training_step({});
+  auto const run = [&](training<planned_here>& t) {
+    t.step(before);
+    for (int i = 0; i < 6; ++i) {
+      t.pool().mark_step();
+      t.step(step);
+      sound(t);
+    }
+  };
+  std::vector<plan::plan> plans;
+  bytes without = 0;
+  {
+    training<planned_here> t({.streams = 1, .marked = false});
+    run(t);
+    plans = planner<planned_here>::placed_all(t.pool().plans());
+    without = t.pool().stats().reserved.peak;
+    end(t);
+  }
+  REQUIRE(plans.size() == 2);
+  REQUIRE(plans[0].height >= 60_MiB);
+  training<planned_here> t({.streams = 1, .marked = false});
+  must(t.pool().adopt(plans));
+  run(t);
+  CHECK(t.pool().stats().reserved.peak <= without + 2_MiB);
+  // The copies aren't placed, and neither is what a first step makes that stays.
+  CHECK(t.seen().placed >= 30 + 6 * requests_of(step) - 2);
+  CHECK(t.seen().left == 0);
+  CHECK(t.seen().made == 0);
+  // What it held for the prologue is held no more.
+  CHECK(t.pool().stats().reserved.now <= 30 * 2_MiB + plans[1].height + 4_MiB);
+  end(t);
+
+  // One that makes more of them halfway through finds nothing where memory has gone back.
+  for (std::size_t const at : {40u, 60u, 80u}) {
+    CAPTURE(at);
+    script more = before;
+    for (std::uint32_t i = 0; i < 20; ++i) more.insert(more.begin() + at, {true, 4000 + i, 2_MiB, 0});
+    training<planned_here> other({.streams = 1, .marked = false});
+    must(other.pool().adopt(plans));
+    other.step(more);
+    sound(other);
+    other.step(before);
+    sound(other);
+    end(other);
+  }
+}
+
 TEST_CASE("plans may be adopted that say nothing of what comes") {
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     CAPTURE(seed);

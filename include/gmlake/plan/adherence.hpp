@@ -48,9 +48,9 @@ class adherence {
 
   /// Whether the step under way has departed.
   [[nodiscard]] bool missed() const noexcept { return misses_ != 0; }
-  /// Too often for one of so many requests.
-  [[nodiscard]] bool lost(std::size_t requests) const noexcept {
-    return misses_ > std::max<std::uint64_t>(tolerated, requests / tolerated_share);
+  /// Too often for one of so many requests, or for the first `passed` of them: then it is another step.
+  [[nodiscard]] bool lost(std::size_t requests, std::size_t passed) const noexcept {
+    return misses_ > std::max<std::uint64_t>(tolerated, std::min(requests / tolerated_share, passed / early_share));
   }
   /// The program goes on regularly, but otherwise than planned.
   [[nodiscard]] bool departs() const noexcept { return departed_ >= most_departed; }
@@ -58,9 +58,11 @@ class adherence {
   [[nodiscard]] int steps() const noexcept { return steps_; }
 
  private:
-  /// A step may depart in so many requests, or one in `tolerated_share` of them, before its plan is given up.
+  /// A step may depart in so many requests, or one in `tolerated_share` of them, but not in one of `early_share` so
+  /// far, before its plan is given up.
   static constexpr std::uint64_t tolerated = 16;
-  static constexpr std::uint64_t tolerated_share = 16;
+  static constexpr std::size_t tolerated_share = 16;
+  static constexpr std::size_t early_share = 4;
   /// Steps on end that depart in the same number of requests: they are regular, and another plan would fit them better.
   static constexpr int most_departed = 32;
   /// So many suffice where less is placed than not.

@@ -38,7 +38,9 @@ class arena {
   [[nodiscard]] std::uint64_t claims() const noexcept { return claims_; }
   /// Bytes that are taken from the lake now.
   [[nodiscard]] bytes taken() const noexcept { return taken_; }
-  [[nodiscard]] bool held() const noexcept { return taken_ == size_ && size_ > 0; }
+  [[nodiscard]] bool held() const noexcept { return taken_ + parted_ == size_ && size_ > 0; }
+  /// Some of it went back while it was held: not all of its segments is there.
+  [[nodiscard]] bool parted() const noexcept { return parted_ != 0; }
   /// Whether [begin, end) lies in one segment. O(log n) in the segments.
   [[nodiscard]] bool contains(address begin, address end) const noexcept {
     auto const after = segment_above(begin);
@@ -118,6 +120,7 @@ class arena {
   /// Takes all of it again, or all but some of the runs beside the first. Precondition: nothing is taken. Nothing,
   /// where there is nothing to take, the first run is in other use, or its view is gone. On failure nothing is held.
   [[nodiscard]] result<holding> hold(stream_index user) noexcept {
+    parted_ = 0;
     holding all = size_ > 0 ? holding::all : holding::nothing;
     for (std::size_t i = 0; i < segments_.size();) {
       result<bool> const there = take(i, user);
@@ -156,6 +159,14 @@ class arena {
     return true;
   }
 
+  /// The same of one that stays held, and will not need that part again while it is. Whether some went.
+  bool part_early(address at, bytes n, stream_index on, tick stamp) noexcept {
+    bytes const before = taken_;
+    (void)give_back(at, n, on, stamp);
+    parted_ += before - taken_;
+    return taken_ < before;
+  }
+
   /// Gives back all that is still taken.
   void let_go(stream_index on, tick stamp) noexcept {
     for (holdings& h : holdings_) {
@@ -192,7 +203,7 @@ class arena {
     segments_.clear();
     holdings_.clear();
     by_address_.clear();
-    size_ = 0;
+    size_ = parted_ = 0;
     low_ = high_ = address{};
   }
 
@@ -371,6 +382,7 @@ class arena {
   std::uint64_t claims_ = 0;
   bytes size_ = 0;
   bytes taken_ = 0;
+  bytes parted_ = 0;  ///< went back early since it is held
   bytes wanted_ = 0;
   address low_{}, high_{};
 };

@@ -68,6 +68,27 @@ class course {
     check_over();
   }
 
+  /// Of memory that stays held: gives back what lies from offset `keep` on, and neither lives nor is to come on the
+  /// track. Whether there was any. O(n log n) in the track.
+  [[nodiscard]] bool give_back_spent(stream_index user, bytes keep) noexcept {
+    std::optional<tick> const stamp = come_after_all(user);
+    if (!stamp) return false;
+    bool gave = false;
+    try {
+      std::vector<address_run> const needed = served_.used_or_to_come();
+      for (plan::segment const& s : memory_.segments()) {
+        address const low = s.at + std::min(keep > s.offset ? keep - s.offset : 0, s.size);
+        each_gap(needed, s.at, s.at + s.size, [&](address begin, address end) {
+          begin = std::max(begin, low);
+          if (begin < end && memory_.part_early(begin, end - begin, user, *stamp)) gave = true;
+        });
+      }
+    } catch (std::bad_alloc const&) {
+    }
+    if (gave) served_.look_closely();
+    return gave;
+  }
+
   /// Makes `user` come after all that was done in the arena, but by blocks that live, and nothing that was freed is in
   /// use any more. The stamp that its memory can go back under; none: `user` can't be made to wait now.
   [[nodiscard]] std::optional<tick> come_after_all(stream_index user) noexcept {

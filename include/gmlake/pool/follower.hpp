@@ -73,6 +73,7 @@ class follower {
     end_ = 0;
     while (end_ < ends_.size() && from < steps_.size() && ends_[end_].when <= steps_[from].birth) ++end_;
     blocked_ = false;
+    wary_ = arena_->parted();
     if (t != nullptr) come_after(user);
     return {};
   }
@@ -160,7 +161,7 @@ class follower {
     } catch (std::bad_alloc const&) {
     }
     // What lies in a gap may be anyone's.
-    if (best == address{} || !strays_.reserve_one() || !wait_for_all(user)) return {};
+    if (best == address{} || (wary_ && !arena_->holds(best, n)) || !strays_.reserve_one() || !wait_for_all(user)) return {};
     return enter_stray(best, n, r, user);
   }
 
@@ -233,6 +234,18 @@ class follower {
     std::ranges::sort(all, {}, &address_run::begin);
     return all;
   }
+  /// The same, with the places of all that is still to come in this step.
+  [[nodiscard]] std::vector<address_run> used_or_to_come() const {
+    std::vector<address_run> all;
+    each_used([&all](address at, bytes n) { all.push_back({at, at + n}); });
+    for (track::step const& s : steps_.subspan(cursor_)) {
+      if (s.at != address{}) all.push_back({s.at, s.at + s.size});
+    }
+    std::ranges::sort(all, {}, &address_run::begin);
+    return all;
+  }
+  /// From now on the arena may lack memory that the track has places in.
+  void look_closely() noexcept { wary_ = true; }
   /// Walks every invariant: null, or the one that is broken. Throws `std::bad_alloc`.
   [[nodiscard]] char const* find_fault() const {
     std::size_t live = 0;
@@ -261,7 +274,7 @@ class follower {
       why = verdict::unplanned;
       return {};
     }
-    if (blocked_ || occupants_[s.spot] != 0 || !ordered(request, user) ||
+    if ((wary_ && !there(s)) || occupants_[s.spot] != 0 || !ordered(request, user) ||
         (!strays_.empty() && !clear(s.at, s.size, user))) [[unlikely]] {
       why = verdict::displaced;
       return {};
@@ -278,10 +291,14 @@ class follower {
   void pass_ends(plan::instant now) noexcept {
     for (; end_ < ends_.size() && ends_[end_].when <= now; ++end_) {
       track::step const& s = steps_[ends_[end_].request];
-      if (occupants_[s.spot] == ends_[end_].request + 1 && stray_out(s.spot) == nullptr) blocked_ = true;
+      if (occupants_[s.spot] == ends_[end_].request + 1 && stray_out(s.spot) == nullptr) block();
       if (p_->space.time().shared()) left_at_[end_] = p_->space.time().latest(lane_of(s.stream));
     }
   }
+
+  void block() noexcept { blocked_ = wary_ = true; }
+  /// Whether a request's place may be used, as far as the arena is concerned.
+  [[nodiscard]] bool there(track::step const& s) const noexcept { return !blocked_ && arena_->holds(s.at, s.size); }
 
   /// The spot of the live block at `at`, which is not astray; or none.
   [[nodiscard]] std::uint32_t occupied(address at) const noexcept {
@@ -390,7 +407,7 @@ class follower {
   /// What can't be noted blocks everything, until all streams' work is waited for.
   void keep(freed const& f) noexcept {
     if (!strays_.reserve_one()) {
-      blocked_ = true;
+      block();
       return;
     }
     stray& s = strays_.insert(f.at, f.size, 0, f.on);
@@ -444,6 +461,7 @@ class follower {
   stream_index since_on_ = nobody;  ///< every stream comes after `since_` on this one
   tick since_ = 0;
   bool shared_ = false;   ///< whether several streams were there when `since_` was set
+  bool wary_ = false;     ///< blocked, or the arena was parted with in part
   bool blocked_ = false;  ///< host memory ran out: the arena's state is not known well enough to place anything
 };
 

@@ -41,6 +41,8 @@ class known_plans : public courses<Config> {
   static constexpr std::size_t most_tracks = 16;
   /// A plan that was given up too early so often is not followed until it has come often again.
   static constexpr int most_left_early = 3;
+  /// See `give_back_spent`.
+  static constexpr std::size_t most_looks = 256;
   /// So often on end a plan was made and its memory found in other use.
   static constexpr int most_moved = 3;
 
@@ -74,7 +76,8 @@ class known_plans : public courses<Config> {
 
   [[nodiscard]] bytes highest() const noexcept {
     bytes most = 0;
-    for (known const& k : tracks_) most = std::max(most, height_of(k.way->source()));
+    // What comes once has its memory claimed as it comes.
+    for (known const& k : tracks_) most = std::max(most, k.way->source().repeats ? height_of(k.way->source()) : 0);
     return most;
   }
 
@@ -90,11 +93,56 @@ class known_plans : public courses<Config> {
     return std::min(high, sum);
   }
 
+  /// What stays after it, one on another.
+  [[nodiscard]] static bytes staying(plan::plan const& p) noexcept {
+    bytes sum = 0;
+    for (plan::step_request const& r : p.requests) sum += r.death == plan::step_request::stays ? r.size : 0;
+    return sum;
+  }
+
   /// The same for that plan and, of one that comes once, the one that comes after it.
   [[nodiscard]] bytes height_with_next(std::size_t which) const noexcept {
     plan::plan const& p = tracks_[which].way->source();
     bool const more = !p.repeats && which + 1 < tracks_.size();
     return std::max(height_of(p), more ? height_of(tracks_[which + 1].way->source()) : 0);
+  }
+
+  /// What comes before the steps is known in full: gives back what of its memory it will not need again, before the
+  /// pool grows by n bytes. What the first step needs is kept, unless the pool has got as much already as that and all
+  /// that stay take. A look is O(n log n) in the requests; there is none while no more is idle than at the last that
+  /// came to nothing, but for `most_looks`. Whether there was any. Precondition: a plan that comes once is followed.
+  [[nodiscard]] bool give_back_spent(stream_index user, bytes n) noexcept {
+    track const* const now = now_->served().on();
+    if (!now_->memory().held()) return false;
+    std::size_t const next = index_of(now) + 1;
+    if (now != spent_.on) {
+      bytes const after = next < tracks_.size() ? height_of(tracks_[next].way->source()) : 0;
+      spent_ = {.on = now, .kept = after, .needed = after + staying(now->source())};
+    }
+    if (p_->space.home().reserved() + n > spent_.needed && spent_.kept != 0) {
+      spent_.kept = spent_.idle = 0;
+      spent_.look_again = 0;
+    }
+    std::uint32_t const at = now_->served().cursor();
+    if (at < spent_.look_again && now_->idle() <= spent_.idle) return false;
+    bool const free = spent_.kept != 0 || next == tracks_.size() || displace(tracks_[next]);
+    bool const gave = free && now_->give_back_spent(user, spent_.kept);
+    spent_.idle = now_->idle();
+    spent_.look_again = at + (gave ? 0 : static_cast<std::uint32_t>(now->steps().size() / most_looks));
+    return gave;
+  }
+
+  /// It has no places any more: memory is claimed for it when it is followed. False for want of host memory.
+  /// Precondition: it is not followed.
+  [[nodiscard]] static bool displace(known& k) noexcept {
+    if (!k.placed) return true;
+    try {
+      k.way = std::make_unique<track>(k.way->source(), std::span<plan::segment const>{});
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    k.placed = false;
+    return true;
   }
 
   /// Precondition: nothing lives in the arena.
@@ -192,6 +240,16 @@ class known_plans : public courses<Config> {
 
  private:
   returner<Config>* return_;
+
+  /// The last look at what a plan that comes once has no more use for.
+  struct look {
+    track const* on = nullptr;
+    bytes kept = 0;                ///< for the plan after it
+    bytes needed = 0;              ///< by that one, with what stays
+    bytes idle = 0;                ///< when it was over
+    std::uint32_t look_again = 0;  ///< at that request
+  };
+  look spent_;
 };
 
 }  // namespace gmlake

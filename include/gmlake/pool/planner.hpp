@@ -44,6 +44,7 @@ class planner : public known_plans<Config> {
   using base::forget_tracks;
   using base::fresh_course;
   using base::gathered;
+  using base::give_back_spent;
   using base::height_of;
   using base::height_with_next;
   using base::hold_again_for_all;
@@ -100,7 +101,7 @@ class planner : public known_plans<Config> {
   }
   /// A block of n bytes at `at` in a plan's memory, if nothing is there. The order of its uses is the caller's affair.
   [[nodiscard]] bool restore(address at, bytes n, request const& r, stream_index user) noexcept {
-    if (!following_ || !now_->memory().held() || !now_->served().restore(at, n, r, user)) return false;
+    if (!following_ || !now_->memory().holds(at, n) || !now_->served().restore(at, n, r, user)) return false;
     tell(at, user, n);
     return true;
   }
@@ -119,6 +120,8 @@ class planner : public known_plans<Config> {
     } else if (!placeless || idles(n)) {
       note_shortage();
       gave = leave(user);
+    } else if (n > p_->options.small_limit && !now_->served().on()->source().repeats) {
+      gave = give_back_spent(user, n);
     }
     return at;
   }
@@ -278,7 +281,9 @@ class planner : public known_plans<Config> {
       ++seen_.astray;
       kept_.miss();
     }
-    if (kept_.lost(now_->served().on()->steps().size())) {
+    std::size_t const all = now_->served().on()->steps().size();
+    // Without marks it may be any step's beginning, or none's.
+    if (kept_.lost(all, learner_.marked() ? now_->served().cursor() : all)) {
       (void)leave(user);
       return {};
     }
