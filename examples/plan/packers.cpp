@@ -70,6 +70,8 @@ void pack_by_name(plan::problem const& p, packing_request const& r, packing_outc
     o.solution = plan::best_fit_decreasing({.work = work}).pack(p);
   } else if (r.packer == "grouped") {
     o.solution = plan::grouped({.boundaries = r.boundaries, .work = work}).pack(p);
+  } else if (r.packer == "large_first") {
+    o.solution = plan::large_first({.work = r.work.value_or(search_work)}).pack(p);
   } else if (r.packer == "priority_search") {
     o.solution = plan::priority_search({.work = r.work.value_or(search_work), .enough = o.bound}).pack(p);
   } else {

@@ -26,6 +26,7 @@ inline constexpr std::array packers = {
     packer_name{"lowest_offset", "in several orders, each at the lowest offset", false, true},
     packer_name{"best_fit_decreasing", "the largest first, into the smallest gap", false, true},
     packer_name{"grouped", "groups alike in time and size, in layers", false, true},
+    packer_name{"large_first", "the large by search, the small into the gaps", false, true},
     packer_name{"priority_search", "what didn't fit comes earlier in the next try", false, true},
     packer_name{"exact", "a search with proof, of up to 4,096 buffers", true, true},
 };

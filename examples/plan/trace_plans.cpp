@@ -9,6 +9,7 @@
 #include "gmlake/plan/bound.hpp"
 #include "gmlake/plan/laps.hpp"
 #include "gmlake/plan/lifetimes.hpp"
+#include "gmlake/plan/pack_plan.hpp"
 #include "gmlake/trace/lifetimes.hpp"
 #include "steps.hpp"
 
@@ -182,7 +183,9 @@ class planning {
     bool apart = false;
     if (!request_->stream_gap && !one_stream) {
       plan::stepwise wide = problem_of(wide_gap);
-      best = pack(wide.of, packing);
+      packing_request brief = packing;
+      if (!brief.work && brief.packer.empty()) brief.work = plan::brief_work(wide.of.buffers.size());
+      best = pack(wide.of, brief);
       spent = best.ms;
       apart = best.failure.empty() &&
               static_cast<double>(best.solution.height) <= gap_tolerance * static_cast<double>(least);

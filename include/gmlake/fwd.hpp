@@ -84,6 +84,7 @@ class grouped;
 class lifetime_sweep;
 class lowest_offset;
 class portfolio;
+class large_first;
 class priority_search;
 
 // How a program's steps become plans.

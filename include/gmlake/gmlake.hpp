@@ -57,6 +57,7 @@
 #include "gmlake/plan/gram_table.hpp"
 #include "gmlake/plan/grouped.hpp"
 #include "gmlake/plan/learner.hpp"
+#include "gmlake/plan/large_first.hpp"
 #include "gmlake/plan/lifespans.hpp"
 #include "gmlake/plan/lifetime_sweep.hpp"
 #include "gmlake/plan/lifetimes.hpp"

@@ -23,6 +23,7 @@
 #include "gmlake/plan/bound.hpp"
 #include "gmlake/plan/exact_fit.hpp"
 #include "gmlake/plan/exact_model.hpp"
+#include "gmlake/plan/lifespans.hpp"
 #include "gmlake/plan/problem.hpp"
 #include "gmlake/plan/validate.hpp"
 
@@ -31,6 +32,8 @@ namespace gmlake::plan {
 struct exact_options {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);        ///< overrun by some thousand nodes at most
   std::uint64_t node_limit = std::numeric_limits<std::uint64_t>::max();  ///< placements tried
+  /// What an order gets at a time. Random ones on MiniMalloc's inputs: 8 to 32 thousand are best.
+  std::uint64_t nodes_a_turn = 16384;
 };
 
 enum class exact_outcome : std::uint8_t {
@@ -72,7 +75,7 @@ class exact_search {
     bytes const units = std::min(capacity / model_->unit(), exact_model::most_units - 1);
     if (units < bound_) return r.finish(exact_outcome::infeasible, bound_);
     for (std::uint64_t turn = 0;; ++turn) {
-      fit_outcome const f = r.attempt(units, turn, nodes_a_turn * luby(turn + 1));
+      fit_outcome const f = r.attempt(units, turn, options_.nodes_a_turn * luby(turn + 1));
       if (f == fit_outcome::fits) return r.finish(exact_outcome::found, bound_);
       if (f == fit_outcome::never_fits) {
         bool const all = can_stack_ || units == capacity / model_->unit();
@@ -105,7 +108,8 @@ class exact_search {
       std::array const targets{low, low + (high - 1 - low) / 2, high - 1};
       bytes const target = targets[turn % targets.size()];
       std::uint64_t const round = turn / targets.size();
-      if (r.attempt(target, round, nodes_a_turn * luby(round + 1)) == fit_outcome::never_fits) low = target + 1;
+      if (r.attempt(target, round, options_.nodes_a_turn * luby(round + 1)) == fit_outcome::never_fits)
+        low = target + 1;
     }
   }
 
@@ -123,8 +127,6 @@ class exact_search {
     return end > most - sum ? most : end + sum;
   }
 
-  static constexpr std::uint64_t nodes_a_turn =
-      16384;  // random orders on MiniMalloc's inputs: 8 to 32 thousand are best
   static constexpr std::uint64_t nodes_a_dive = 4096;  // where there is room, a solution is found without turning back
 
   /// What buffers are ordered by, greatest first.
@@ -262,5 +264,22 @@ class exact_search {
   bool can_stack_ = true;  ///< there is a solution within the lengths known here, unless fixed buffers collide
   std::optional<exact_outcome> refused_;
 };
+
+/// A node of exact search against an entry, as measured: linear in the buffers, and quadratic in how many others one
+/// of them meets at the average. O(n log n).
+[[nodiscard]] inline std::uint64_t work_per_node(lifespans const& lives) {
+  std::vector<std::uint32_t> births;
+  for (std::size_t i = 0; i < lives.size(); ++i) births.push_back(lives.own(i)[0].lower);
+  std::ranges::sort(births);
+  auto const before = [&](std::uint32_t rank) {
+    return static_cast<std::uint64_t>(std::ranges::lower_bound(births, rank) - births.begin());
+  };
+  std::uint64_t met = 0;  // each pair once, at the later birth
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (span const s : lives.own(i)) met += before(s.upper) - before(s.lower);
+  }
+  std::uint64_t const mean = 2 * met / std::max<std::size_t>(lives.size(), 1);
+  return 12 * lives.size() + mean * mean / 20 + 1;
+}
 
 }  // namespace gmlake::plan

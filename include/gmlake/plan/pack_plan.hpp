@@ -3,6 +3,8 @@
 /// in several segments. Deterministic where the packers are.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -29,6 +31,11 @@ inline void pack_into(plan& p, stepwise const& s, portfolio_options const& o) {
 
 }  // namespace detail
 
+/// What a packing with the wide gap may take: a good one is mostly found at once, or there is none.
+[[nodiscard]] inline std::uint64_t brief_work(std::size_t buffers) noexcept {
+  return portfolio::usual_work(buffers) / 4;
+}
+
 /// The plan with its requests placed and its bound. Two streams share bytes only with many events between where that
 /// costs next to nothing, since whoever follows the plan must make the later one wait. As expensive as the portfolio.
 /// Throws `std::bad_alloc`.
@@ -38,7 +45,9 @@ inline void pack_into(plan& p, stepwise const& s, portfolio_options const& o) {
   bool const streams =
       std::ranges::any_of(p.requests, [&](step_request const& r) { return r.stream != p.requests.front().stream; });
   if (streams) {
-    detail::pack_into(p, detail::problem_of(p, detail::wide_gap), o);
+    portfolio_options brief = o;
+    if (brief.work == 0) brief.work = brief_work(p.requests.size());
+    detail::pack_into(p, detail::problem_of(p, detail::wide_gap), brief);
     if (static_cast<double>(p.height) <= detail::height_for_gap * static_cast<double>(p.bound)) return p;
   }
   detail::pack_into(p, any, o);

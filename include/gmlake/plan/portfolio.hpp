@@ -15,6 +15,7 @@
 #include "gmlake/plan/exact.hpp"
 #include "gmlake/plan/exact_model.hpp"
 #include "gmlake/plan/grouped.hpp"
+#include "gmlake/plan/large_first.hpp"
 #include "gmlake/plan/lifetime_sweep.hpp"
 #include "gmlake/plan/lowest_offset.hpp"
 #include "gmlake/plan/packer.hpp"
@@ -43,6 +44,11 @@ class portfolio {
  public:
   explicit portfolio(portfolio_options const& options = {}) noexcept : options_(options) {}
 
+  /// What is done for so many buffers where no work is given, but for what exact search gets besides.
+  [[nodiscard]] static std::uint64_t usual_work(std::size_t buffers) noexcept {
+    return least_work + work_per_buffer * buffers;
+  }
+
   /// O(n log n) and the work.
   [[nodiscard]] packed pack(problem const& p) const {
     auto const began = budget::clock::now();
@@ -54,14 +60,19 @@ class portfolio {
  private:
   static constexpr std::uint64_t least_work = 300'000'000;
   static constexpr std::uint64_t work_per_buffer = 1'500;
-  static constexpr std::uint64_t exact_work = 400'000'000;  // besides, where exact search is tried
+  /// Of the bound: what is so near to it is good enough once large_first has been tried.
+  static constexpr bytes near_share = 500;
+  static constexpr std::size_t few = 512;
+  // Besides, where there are few enough for exact search.
+  static constexpr std::uint64_t large_first_work = 250'000'000;
+  static constexpr std::uint64_t exact_work = 100'000'000;
 
   [[nodiscard]] budget whole_budget(std::size_t buffers, budget::clock::time_point began) const {
     using std::chrono::duration;
     // Beyond a day the sum would not be representable some day.
     duration<double> const time(std::clamp(options_.seconds, 0.0, 86'400.0));
     auto const deadline = began + std::chrono::duration_cast<budget::clock::duration>(time);
-    std::uint64_t const usual = least_work + work_per_buffer * buffers + (exact_can(buffers) ? exact_work : 0);
+    std::uint64_t const usual = usual_work(buffers) + (exact_can(buffers) ? large_first_work + exact_work : 0);
     return budget(options_.work != 0 ? options_.work : usual, deadline);
   }
 
@@ -83,6 +94,14 @@ class portfolio {
     step(grouped::name(), [&](solution& best) { grouped{}.improve(now, left, best); });
     step(lowest_offset::name(), [&](solution& best) { lowest_offset::improve(now, left, found.bound, best); });
     step(best_fit_decreasing::name(), [&](solution& best) { best_fit_decreasing::improve(now, left, best); });
+    step(large_first::name(), [&](solution& best) {
+      budget some = left.part(large_first_work);
+      std::uint64_t const had = some.left();
+      large_first::improve(now, some, found.bound, best);
+      left.take(had - some.left());
+    });
+    // For few buffers the last tenths cost next to nothing.
+    if (p.buffers.size() > few && found.solution.height <= found.bound + found.bound / near_share) return;
     if (exact_can(p.buffers.size()) && !left.spent() && found.solution.height > found.bound) {
       search_exactly(now, left, found);
     }
@@ -99,23 +118,6 @@ class portfolio {
     if (r.outcome != exact_outcome::found || r.best.height >= found.solution.height) return;
     found.solution = std::move(r.best);
     found.packer = "exact_search";
-  }
-
-  /// A node of exact search against an entry, as measured: linear in the buffers, and quadratic in how many others one
-  /// of them meets at the average. O(n log n).
-  [[nodiscard]] static std::uint64_t work_per_node(lifespans const& lives) {
-    std::vector<std::uint32_t> births;
-    for (std::size_t i = 0; i < lives.size(); ++i) births.push_back(lives.own(i)[0].lower);
-    std::ranges::sort(births);
-    auto const before = [&](std::uint32_t rank) {
-      return static_cast<std::uint64_t>(std::ranges::lower_bound(births, rank) - births.begin());
-    };
-    std::uint64_t met = 0;  // each pair once, at the later birth
-    for (std::size_t i = 0; i < lives.size(); ++i) {
-      for (span const s : lives.own(i)) met += before(s.upper) - before(s.lower);
-    }
-    std::uint64_t const mean = 2 * met / std::max<std::size_t>(lives.size(), 1);
-    return 12 * lives.size() + mean * mean / 20 + 1;
   }
 
   portfolio_options options_;
