@@ -68,7 +68,11 @@ report_run report_of(run_record const& r) {
 /// Reads plans into `to`. Returns what is wrong with the file; empty: nothing.
 std::string load_plans(std::string const& path, std::vector<plan::plan>& to) {
   std::string text;
-  std::string const wrong = read_file(path, [&text](std::string_view piece) { return text += piece, true; });
+  // What begins otherwise is read no further: it may have no end.
+  std::string const wrong = read_file(path, [&text](std::string_view piece) {
+    text += piece;
+    return text.size() < plan::plan_file_magic.size() || text.starts_with(plan::plan_file_magic);
+  });
   if (!wrong.empty()) return path + ": " + wrong;
   plan::plans_read read = plan::read_plans(text);
   if (!read) return path + ": " + read.error;

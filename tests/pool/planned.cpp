@@ -271,9 +271,9 @@ TEST_CASE("what a prologue leaves to the first step keeps the steps from no memo
 TEST_CASE("memory that what comes before the steps has done with serves what stays") {
   // As where weights are made, and then each is replaced by a copy.
   script before;
-  for (std::uint32_t i = 0; i < 30; ++i) before.push_back({true, 2000 + i, 2_MiB, 0});
+  for (std::uint32_t i = 0; i < 30; ++i) before.push_back({true, 2000 + i, 2_MiB + i * 4_KiB, 0});
   for (std::uint32_t i = 0; i < 30; ++i) {
-    before.push_back({true, 3000 + i, 2_MiB, 0});
+    before.push_back({true, 3000 + i, 2_MiB + i * 4_KiB, 0});
     before.push_back({false, 2000 + i, 0, 0});
   }
   script const step = training_step({});
@@ -308,16 +308,16 @@ TEST_CASE("memory that what comes before the steps has done with serves what sta
   CHECK(t.pool().stats().reserved.now <= 30 * 2_MiB + plans[1].height + 4_MiB);
   end(t);
 
-  // One that makes more of them halfway through finds nothing where memory has gone back.
-  for (std::size_t const at : {40u, 60u, 80u}) {
+  // One that begins again halfway through finds nothing where memory has gone back.
+  for (int const at : {40, 60, 80}) {
     CAPTURE(at);
-    script more = before;
-    for (std::uint32_t i = 0; i < 20; ++i) more.insert(more.begin() + at, {true, 4000 + i, 2_MiB, 0});
+    script again(before.begin(), before.begin() + at);
+    // Room for those that are off the plan, until it is found again.
+    for (std::uint32_t i = 0; i < 5; ++i) again.push_back({false, 3000 + i, 0, 0});
+    for (std::uint32_t i = 0; i < 20; ++i) again.push_back({true, 4000 + i, 2_MiB + i * 4_KiB, 0});
     training<planned_here> other({.streams = 1, .marked = false});
     must(other.pool().adopt(plans));
-    other.step(more);
-    sound(other);
-    other.step(before);
+    other.step(again);
     sound(other);
     end(other);
   }

@@ -237,8 +237,8 @@ TEST_CASE("what an input is may be said") {
 
 TEST_CASE("every packer packs") {
   std::string const path = file("problem.csv", problem) + " " + file("training.csv", training());
-  for (char const* name :
-       {"portfolio", "lifetime_sweep", "lowest_offset", "best_fit_decreasing", "grouped", "large_first", "priority_search", "exact"}) {
+  for (char const* name : {"portfolio", "lifetime_sweep", "lowest_offset", "best_fit_decreasing", "grouped",
+                           "large_first", "priority_search", "exact"}) {
     CAPTURE(std::string(name));
     ended const e = run(std::string("--json --packer ") + name + " " + path);
     CHECK(e.status == 0);

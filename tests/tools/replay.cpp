@@ -124,6 +124,7 @@ TEST_CASE("plans come from a file, and one that is none is told with its name") 
   };
   bad const cases[] = {
       {file("text.plan", "hello"), "not a plan file"},
+      {"/dev/zero", "not a plan file"},
       {file("short.plan", plan_file().substr(0, 12)), "truncated"},
       {file("new.plan", plan_file(9)), "version 9"},
       {file("flipped.plan", plan_file().substr(0, 23) + "x"), "checksum"},

@@ -2,6 +2,7 @@
 a few lines stands in for PyTorch."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -243,7 +244,9 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path):
 def test_an_interruption_ends_the_run_with_all_that_it_started(tmp_path):
     command, alive = starts_another(tmp_path)
     given = [sys.executable, str(CHECKOUT / "bench/compare.py"), "--allocators", "native", "--", *command]
-    comparing = subprocess.Popen(given, stderr=subprocess.DEVNULL, start_new_session=True)
+    # A shell's background job ignores interruptions, and so would what it starts.
+    heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    comparing = subprocess.Popen(given, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=heeds)
     while not alive.exists():
         assert comparing.poll() is None
         time.sleep(0.05)

@@ -161,7 +161,8 @@ class follower {
     } catch (std::bad_alloc const&) {
     }
     // What lies in a gap may be anyone's.
-    if (best == address{} || (wary_ && !arena_->holds(best, n)) || !strays_.reserve_one() || !wait_for_all(user)) return {};
+    if (best == address{} || (wary_ && !arena_->holds(best, n)) || !strays_.reserve_one() || !wait_for_all(user))
+      return {};
     return enter_stray(best, n, r, user);
   }
 
