@@ -184,7 +184,8 @@ class planning {
     if (!request_->stream_gap && !one_stream) {
       plan::stepwise wide = problem_of(wide_gap);
       packing_request brief = packing;
-      if (!brief.work && brief.packer.empty()) brief.work = plan::brief_work(wide.of.buffers.size());
+      bool const all_packers = brief.packer.empty() || brief.packer == "portfolio";
+      if (!brief.work && all_packers) brief.work = plan::brief_work(wide.of.buffers.size());
       best = pack(wide.of, brief);
       spent = best.ms;
       apart = best.failure.empty() &&

@@ -81,10 +81,10 @@ struct solution;
 class best_fit_decreasing;
 class exact_search;
 class grouped;
+class large_first;
 class lifetime_sweep;
 class lowest_offset;
 class portfolio;
-class large_first;
 class priority_search;
 
 // How a program's steps become plans.

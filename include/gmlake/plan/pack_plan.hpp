@@ -45,9 +45,10 @@ inline void pack_into(plan& p, stepwise const& s, portfolio_options const& o) {
   bool const streams =
       std::ranges::any_of(p.requests, [&](step_request const& r) { return r.stream != p.requests.front().stream; });
   if (streams) {
+    stepwise const wide = detail::problem_of(p, detail::wide_gap);
     portfolio_options brief = o;
-    if (brief.work == 0) brief.work = brief_work(p.requests.size());
-    detail::pack_into(p, detail::problem_of(p, detail::wide_gap), brief);
+    if (brief.work == 0) brief.work = brief_work(wide.of.buffers.size());
+    detail::pack_into(p, wide, brief);
     if (static_cast<double>(p.height) <= detail::height_for_gap * static_cast<double>(p.bound)) return p;
   }
   detail::pack_into(p, any, o);

@@ -1,7 +1,8 @@
 #pragma once
-/// The packers in turn, from the cheapest on, until one reaches the lower bound or the work is spent. What each may do
-/// is counted in work, so that the same problem gets the same plan on every machine; the time is a safety net. Keeps
-/// the lowest solution, the earlier of equals. Never fails: the cheapest packer always gets to its end.
+/// The packers in turn, from the cheapest on, until one reaches the lower bound, comes near to it where there are many
+/// buffers, or the work is spent. What each may do is counted in work, so that the same problem gets the same plan on
+/// every machine; the time is a safety net. Keeps the lowest solution, the earlier of equals. Never fails: the cheapest
+/// packer always gets to its end.
 
 #include <algorithm>
 #include <chrono>

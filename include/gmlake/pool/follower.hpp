@@ -73,7 +73,10 @@ class follower {
     end_ = 0;
     while (end_ < ends_.size() && from < steps_.size() && ends_[end_].when <= steps_[from].birth) ++end_;
     blocked_ = false;
-    wary_ = arena_->parted();
+    // What has gone back may be none of this track's.
+    wary_ = arena_->parted() && std::ranges::any_of(steps_, [this](track::step const& s) {
+              return s.at != address{} && !arena_->holds(s.at, s.size);
+            });
     if (t != nullptr) come_after(user);
     return {};
   }
@@ -161,8 +164,7 @@ class follower {
     } catch (std::bad_alloc const&) {
     }
     // What lies in a gap may be anyone's.
-    if (best == address{} || (wary_ && !arena_->holds(best, n)) || !strays_.reserve_one() || !wait_for_all(user))
-      return {};
+    if (best == address{} || !strays_.reserve_one() || !wait_for_all(user)) return {};
     return enter_stray(best, n, r, user);
   }
 
@@ -438,7 +440,7 @@ class follower {
     bytes best_size = std::numeric_limits<bytes>::max();
     for (plan::segment const& s : arena_->segments()) {
       each_gap(taken, s.at, s.at + s.size, [&](address begin, address end) {
-        if (end - begin < n || end - begin >= best_size) return;
+        if (end - begin < n || end - begin >= best_size || (arena_->parted() && !arena_->holds(begin, n))) return;
         best = begin;
         best_size = end - begin;
       });
@@ -462,7 +464,7 @@ class follower {
   stream_index since_on_ = nobody;  ///< every stream comes after `since_` on this one
   tick since_ = 0;
   bool shared_ = false;   ///< whether several streams were there when `since_` was set
-  bool wary_ = false;     ///< blocked, or the arena was parted with in part
+  bool wary_ = false;     ///< blocked, or the arena may lack memory that the track has places in
   bool blocked_ = false;  ///< host memory ran out: the arena's state is not known well enough to place anything
 };
 

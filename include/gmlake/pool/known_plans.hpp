@@ -125,7 +125,7 @@ class known_plans : public courses<Config> {
     }
     std::uint32_t const at = now_->served().cursor();
     if (at < spent_.look_again && now_->idle() <= spent_.idle) return false;
-    bool const free = spent_.kept != 0 || next == tracks_.size() || displace(tracks_[next]);
+    bool const free = spent_.kept != 0 || next == tracks_.size() || unplace(tracks_[next]);
     bool const gave = free && now_->give_back_spent(user, spent_.kept);
     spent_.idle = now_->idle();
     spent_.look_again = at + (gave ? 0 : static_cast<std::uint32_t>(now->steps().size() / most_looks));
@@ -134,7 +134,7 @@ class known_plans : public courses<Config> {
 
   /// It has no places any more: memory is claimed for it when it is followed. False for want of host memory.
   /// Precondition: it is not followed.
-  [[nodiscard]] static bool displace(known& k) noexcept {
+  [[nodiscard]] static bool unplace(known& k) noexcept {
     if (!k.placed) return true;
     try {
       k.way = std::make_unique<track>(k.way->source(), std::span<plan::segment const>{});
