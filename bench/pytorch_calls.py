@@ -4,16 +4,17 @@
     python3 bench/pytorch_calls.py [--rounds N] [--json FILE]
 
 Each round starts a process for each of native, full, plain and list (`support/free_list.cpp`: the least that can stand
-where plain does) at once, each on a core of its own, and lets all of them begin together; from round to round they
-change cores. A process runs nine times 30,000 pairs of two sizes. What is printed is the median of the rounds' ratios
-to native, and its 95% interval (bootstrap); and the least that any process took, which is the figure to read where the
-cores are shared with others' work: that makes a pair longer, never shorter. Takes c++, a GPU and as many cores as
-allocators. `--table FILE` only prints such a file.
+where plain does), all on one core, where they take turns of some milliseconds: so all of them meet the same clock rate
+and the same neighbours. Of each turn 1,500 pairs are timed, after some that are not; a turn's figure is divided by the
+mean of the native turns before and after it. What is printed is the median of that over a round's turns, the median
+over the rounds and its 95% interval (bootstrap): from round to round a process's addresses differ, and with them its
+time. Takes c++, a GPU and two cores. `--table FILE` only prints such a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -26,14 +27,15 @@ import time
 
 ALLOCATORS = ("native", "full", "plain", "list")
 SIZES = {"4 KB": 1000, "4 MiB": 1 << 20}  # elements of four bytes
-PAIRS = 30_000
-REPEATS = 9
+PAIRS = 1_500  # timed, of a turn
+UNTIMED = 300  # before them
+TURNS = 60  # of each process and size, in a round
 RESAMPLES = 2000
 SUPPORT = pathlib.Path(__file__).parent / "support"
 
 
 def measure(allocator: str) -> None:
-    """One process: gets ready, waits for a line on standard input, prints the microseconds of each repeat's pair."""
+    """One process: gets ready, then for each size it reads prints the microseconds of a pair."""
     import torch
 
     if allocator == "list":
@@ -46,40 +48,47 @@ def measure(allocator: str) -> None:
         gmlake.enable(level=allocator)
     torch.zeros(1, device="cuda")
     print("ready", flush=True)
-    sys.stdin.readline()
-    times: dict[str, list[float]] = {}
-    for name, elements in SIZES.items():
-        times[name] = []
-        for _ in range(REPEATS):
-            began = time.perf_counter()
-            for _ in range(PAIRS):
-                torch.empty(elements, device="cuda")
-            times[name].append(round((time.perf_counter() - began) / PAIRS * 1e6, 4))
-    print(json.dumps(times), flush=True)
+    for size in sys.stdin:
+        elements = SIZES[size.strip()]
+        for _ in range(UNTIMED):
+            torch.empty(elements, device="cuda")
+        began = time.perf_counter()
+        for _ in range(PAIRS):
+            torch.empty(elements, device="cuda")
+        print(round((time.perf_counter() - began) / PAIRS * 1e6, 4), flush=True)
 
 
-def one_round(number: int, library: str) -> dict[str, dict[str, list[float]]]:
+def one_round(library: str) -> dict[str, dict[str, list[float]]]:
     cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < len(ALLOCATORS):
-        raise SystemExit(f"{len(ALLOCATORS)} cores are needed; there are {len(cores)}")
-    spread = cores[:: len(cores) // len(ALLOCATORS)]
-    children = {}
-    for i, allocator in enumerate(ALLOCATORS):
-        core = spread[(i + number) % len(ALLOCATORS)]
-        children[allocator] = subprocess.Popen(
-            ["taskset", "-c", str(core), sys.executable, __file__, "--measure", allocator],
+    if len(cores) < 2:
+        raise SystemExit("two cores are needed")
+    os.sched_setaffinity(0, cores[:-1])
+    children = {
+        allocator: subprocess.Popen(
+            [sys.executable, __file__, "--measure", allocator],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"FREE_LIST": library},
         )
+        for allocator in ALLOCATORS
+    }
     for allocator, child in children.items():
         if child.stdout.readline().strip() != "ready":
             raise SystemExit(f"{allocator}: could not begin")
+        os.sched_setaffinity(child.pid, cores[-1:])
+    times = {allocator: {size: [] for size in SIZES} for allocator in ALLOCATORS}
+    for size in SIZES:
+        for _ in range(TURNS):
+            for allocator, child in children.items():
+                child.stdin.write(size + "\n")
+                child.stdin.flush()
+                times[allocator][size].append(float(child.stdout.readline()))
     for child in children.values():
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    return {allocator: json.loads(child.communicate()[0]) for allocator, child in children.items()}
+        child.stdin.close()
+        child.wait()
+    os.sched_setaffinity(0, cores)
+    return times
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -88,18 +97,21 @@ def interval(values: list[float]) -> tuple[float, float]:
     return again[RESAMPLES // 40], again[-1 - RESAMPLES // 40]
 
 
+def of_native(times: list[float], native: list[float]) -> float:
+    """The median over the turns, each beside the native ones around it."""
+    around = [(a + b) / 2 for a, b in itertools.pairwise(native)]
+    return statistics.median(t / n for t, n in zip(times, around, strict=False))
+
+
 def report(rounds: list[dict[str, dict[str, list[float]]]]) -> None:
     for size in SIZES:
         for allocator in ALLOCATORS:
-            medians = [statistics.median(r[allocator][size]) for r in rounds]
-            ratios = [m / statistics.median(r["native"][size]) for m, r in zip(medians, rounds, strict=True)]
+            ratios = [of_native(r[allocator][size], r["native"][size]) for r in rounds]
             low, high = interval(ratios)
-            least = min(min(r[allocator][size]) for r in rounds)
-            of_native = least / min(min(r["native"][size]) for r in rounds)
+            median = statistics.median(t for r in rounds for t in r[allocator][size])
             print(
-                f"{size:>6}  {allocator:<6}  median {statistics.median(medians):.3f} us, "
-                f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}] of native  "
-                f"least {least:.3f} us, {of_native:.3f} of native"
+                f"{size:>6}  {allocator:<6}  median {median:.3f} us, "
+                f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}] of native"
             )
 
 
@@ -123,8 +135,8 @@ def main() -> None:
             [compiler, "-O2", "-fPIC", "-shared", str(SUPPORT / "free_list.cpp"), "-o", library, "-ldl"], check=True
         )
         rounds = []
-        for number in range(options.rounds):
-            rounds.append(one_round(number, library))
+        for _ in range(options.rounds):
+            rounds.append(one_round(library))
             if options.json:
                 with options.json.open("a") as file:
                     file.write(json.dumps({"benchmark": "empty", "us": rounds[-1]}) + "\n")

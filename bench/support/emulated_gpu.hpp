@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <vector>
 
@@ -34,10 +35,12 @@ namespace gmlake::bench {
 struct emulated_costs {
   swap::time launch{25'000};       ///< the host: an operation, framework and all
   swap::time driver_call{80'000};  ///< the host: any call that a pool makes of the driver
-  swap::time copy{2'000};          ///< the host: queueing one
-  swap::time record{1'500};        ///< the host: an event
-  swap::time query{1'000};         ///< the host: asking whether one is over
-  swap::time wait{1'000};          ///< the host: making a stream wait for one
+  /// The host: access to a handle, while anything is copied out (`bench/results/h200-notes.md`).
+  swap::time access_beside_copy_out{1'000'000};
+  swap::time copy{2'000};    ///< the host: queueing one
+  swap::time record{1'500};  ///< the host: an event
+  swap::time query{1'000};   ///< the host: asking whether one is over
+  swap::time wait{1'000};    ///< the host: making a stream wait for one
   swap::channel link{.out = {.latency = swap::time(5'000)}, .in = {.latency = swap::time(5'000)}};
 };
 
@@ -64,7 +67,11 @@ class emulated_gpu {
   }
   void copy_out(bytes n) noexcept {
     host_ += costs_.copy;
-    queue(copies_out, costs_.link.out.time_of(n));
+    swap::time const took = costs_.link.out.time_of(n);
+    queue(copies_out, took);
+    swap::time const end = end_of(copies_out);
+    if (!outs_.empty() && outs_.back().end == end - took) outs_.back().end = end;
+    else outs_.push_back({end - took, end});
   }
   void copy_in(bytes n) noexcept {
     host_ += costs_.copy;
@@ -73,6 +80,13 @@ class emulated_gpu {
   void call_driver() noexcept {
     host_ += costs_.driver_call;
     ++driver_calls_;
+  }
+
+  /// Access to a handle's addresses.
+  void set_access() noexcept {
+    call_driver();
+    while (!outs_.empty() && outs_.front().end <= host_) outs_.pop_front();
+    if (!outs_.empty() && outs_.front().begin <= host_) host_ += costs_.access_beside_copy_out;
   }
 
   /// When what is queued on s so far will be done.
@@ -104,8 +118,7 @@ class emulated_gpu {
   }
 
  private:
-  /// No kernel runs in between.
-  struct gap {
+  struct span {
     swap::time begin, end;
   };
 
@@ -114,11 +127,11 @@ class emulated_gpu {
 
   /// When a kernel begins that may from `ready` on.
   [[nodiscard]] swap::time run(swap::time ready, swap::time kernel) {
-    std::erase_if(gaps_, [&](gap const& g) { return g.end <= host_; });  // nothing is queued in the past
+    std::erase_if(gaps_, [&](span const& g) { return g.end <= host_; });  // nothing is queued in the past
     for (auto g = gaps_.begin(); g != gaps_.end(); ++g) {
       swap::time const begin = std::max(ready, g->begin);
       if (begin + kernel > g->end) continue;
-      gap const rest{begin + kernel, g->end};
+      span const rest{begin + kernel, g->end};
       g->end = begin;
       if (rest.begin < rest.end) gaps_.insert(std::next(g), rest);
       return begin;
@@ -132,7 +145,8 @@ class emulated_gpu {
   emulated_costs costs_;
   swap::time host_{};
   std::array<swap::time, 16> ends_{};  ///< by stream
-  std::vector<gap> gaps_;              ///< in order, of the device that computes
+  std::vector<span> gaps_;             ///< in order, of the device that computes: no kernel runs then
+  std::deque<span> outs_;              ///< in order: something is copied out
   swap::time busy_until_{};            ///< it
   std::uint64_t driver_calls_ = 0;
   std::uint64_t host_waits_ = 0;
@@ -199,10 +213,14 @@ class emulated_driver {
   [[nodiscard]] result<void> release(handle h) noexcept { return called().release(h); }
   [[nodiscard]] result<address> reserve(bytes n, bytes alignment) noexcept { return called().reserve(n, alignment); }
   [[nodiscard]] result<void> unreserve(address va, bytes n) noexcept { return called().unreserve(va, n); }
-  [[nodiscard]] result<void> map(address va, bytes n, handle h) noexcept { return called().map(va, n, h); }
+  [[nodiscard]] result<void> map(address va, bytes n, handle h) noexcept {
+    ++mapped_;
+    return rules_.map(va, n, h);
+  }
   [[nodiscard]] result<void> unmap(address va, bytes n) noexcept { return called().unmap(va, n); }
   [[nodiscard]] result<void> set_access(address va, bytes n, access a) noexcept {
-    return called().set_access(va, n, a);
+    for (; mapped_ > 0; --mapped_) gpu_->set_access();
+    return rules_.set_access(va, n, a);
   }
 
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return gpu_->now(); }
@@ -215,6 +233,8 @@ class emulated_driver {
 
   emulated_gpu* gpu_;
   simulated rules_;
+  int mapped_ =
+      0;  ///< handles since access was set last: a call takes a time for each of them, and mapping next to none
 };
 static_assert(PhysicalBackend<emulated_driver> && ClockedBackend<emulated_driver>);
 

@@ -311,8 +311,9 @@ TEST_CASE("of what was handed on that comes first which is foreseen to be free f
 TEST_CASE("a block that comes again has what is there by now in the place of what leaves late") {
   stream_rig r(chunks(2));
   constexpr bytes n = chunk_bytes;
+  std::uint64_t soon = foresight::never;
   auto const born = [&](std::uint64_t now) {
-    return r.take(movable(n, b, {.as = 1, .now = now, .until = now + 2, .again = now + 10}));
+    return r.take(movable(n, b, {.as = 1, .now = now, .soon = soon, .until = now + 2, .again = now + 10}));
   };
   address const before = born(1);
   auto const had = memories(r, before, n);
@@ -323,6 +324,14 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
   bool over = true;
   SUBCASE("") {}
   SUBCASE("unless others want that before it is gone") { wanted = 12; }
+  SUBCASE("even where others want that before it is gone, if it would wait long") {
+    wanted = 12;
+    soon = 19;
+  }
+  SUBCASE("and where that would be over soon enough, not") {
+    wanted = 12;
+    soon = 20;
+  }
   SUBCASE("unless the device may still use its mapping") { over = false; }
   if (over) r.time->finish_all();
   address const kept = r.take(movable(n, b, {.as = 3, .now = 4, .until = 5, .again = wanted}));
@@ -331,7 +340,7 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
   auto const copied = hand_on(r, late);
 
   CHECK(born(11) == before);
-  bool const replaced = over && wanted == foresight::never;
+  bool const replaced = over && (wanted == foresight::never || soon < 20);
   CHECK(memories(r, before, n) == (replaced ? free : had));
   CHECK(r.time->ordered(copied, b) == !replaced);
   r.sound();

@@ -28,9 +28,9 @@ struct no_pages {
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
 [[nodiscard]] std::shared_ptr<step_plan const> plan_of(std::uint32_t operations, bool in_turns,
-                                                       planned_moves moves = {}) {
+                                                       planned_moves moves = {}, time each = time(1000)) {
   step_program made;
-  made.program.operations.assign(operations, time(1000));
+  made.program.operations.assign(operations, each);
   made.program.variables = {{.size = 2000, .birth = 1, .death = operations - 1, .accesses = {{1}, {operations - 2}}}};
   made.prefixes.assign(operations, 0);
   made.who = {{.is = identity::kind::born, .number = 0}};
@@ -70,6 +70,15 @@ TEST_CASE("what leaves has gone when the operation begins that may have its memo
   CHECK(f.now == 1);  // the first operation begins
   CHECK(f.until == 4 + 1);
   CHECK(f.again == 6 + 1);
+}
+
+TEST_CASE("what is free within ten milliseconds of work is waited for") {
+  auto const plan = [](time each) { return plan_of(10, false, {}, each); };
+  CHECK(follower_rig({plan(time(4'000'000))}).birth().soon == 1 + 2);
+  CHECK(follower_rig({plan(time(5'000'000))}).birth().soon == 1 + 2);
+  CHECK(follower_rig({plan(time(11'000'000))}).birth().soon == 1);
+  CHECK(follower_rig({plan(time(1000))}).birth().soon == 1 + 10);  // the step's end
+  CHECK(follower_rig({plan(time(4'000'000)), plan(time(1000))}).birth().soon == 1 + 2 * 2);
 }
 
 TEST_CASE("where jobs take turns, a step runs alone and the next one comes behind the others'") {

@@ -238,6 +238,20 @@ TEST_CASE("a paused group gives its memory back to the device, and resumes with 
   CHECK_FALSE(r.device.beneath(c, 2 * mib).empty());
 }
 
+TEST_CASE("what has left of a group that pauses is the device's before the next has") {
+  swap_rig r;
+  tag const weights{1};
+  std::vector<bytes> held;
+  for (int i = 0; i < 3; ++i) {
+    (void)must(r.pool->watch(r.take(mib, work, weights), [&](address, bytes, swap::remapping) {
+      held.push_back(r.device.device().created_bytes());
+      return result<void>{};
+    }));
+  }
+  CHECK(r.pool->pause(weights).moved == 3 * mib);
+  CHECK(held == std::vector<bytes>{3 * mib, 2 * mib, mib});
+}
+
 TEST_CASE("a group that finds no room to resume comes back as far as there is, and later wholly") {
   swap_rig r({.device = 4 * mib});
   address const first = r.take(2 * mib);

@@ -53,6 +53,7 @@ class torch_movable {
   [[nodiscard]] result<void> hide(address at) noexcept { return pool_->hide(at); }
   [[nodiscard]] result<void> retire_stream(stream gone) noexcept { return pool_->retire_stream(gone); }
   [[nodiscard]] result<bytes> trim() noexcept { return pool_->trim(true); }
+  [[nodiscard]] result<bytes> trim_passed() noexcept { return pool_->trim(false); }
   [[nodiscard]] pool_stats stats() const noexcept { return pool_->stats(); }
   /// What all of the device's pools hold counts as reserved.
   [[nodiscard]] memory_account account() const noexcept {

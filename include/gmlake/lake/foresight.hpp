@@ -16,6 +16,7 @@ struct foresight {
   /// at which they are wanted. 0: of no such block.
   std::uint64_t as = 0;
   std::uint64_t now = 0;
+  std::uint64_t soon = never;   ///< memory that is free by then is not waited for long
   std::uint64_t until = never;  ///< when its memory will be free for others: it has left, or was freed
   std::uint64_t again = never;  ///< when its memory is wanted next after that
 };

@@ -304,7 +304,8 @@ class movable_stitcher : private stitch_maker<Config> {
   }
 
   /// Which chunks those are, and for each another as large; whether there are as many. Where the addresses may be
-  /// mapped anew, also what it would have to wait for, as far as others are there by now that nobody wants meanwhile.
+  /// mapped anew, also what it would have to wait for, as far as others are there by now: for a long wait any, else
+  /// those that nobody wants meanwhile.
   /// Error: `out_of_host_memory`.
   [[nodiscard]] result<bool> find_missing(claim who, stitch& s, bytes n, foresight const& f) noexcept {
     missing_.clear();
@@ -340,13 +341,15 @@ class movable_stitcher : private stitch_maker<Config> {
     return whole;
   }
   void replace_late(claim who, stitch const& s, bytes n, foresight const& f) {
+    bool long_wait = false;
     auto const better = [&](extent const& e) noexcept {
-      return !is_late(who, e, f) && p_->wants.first(*e.of, f.now) >= f.until;
+      return !is_late(who, e, f) && (long_wait || p_->wants.first(*e.of, f.now) >= f.until);
     };
     each_used(s, n, [&](std::size_t i, bytes used) {
       auto const at = std::ranges::lower_bound(missing_, i);
       bool const is_missing = at != missing_.end() && *at == i;
       if (is_missing || !is_late(who, {s.chunks[i], 0, used}, f)) return;
+      long_wait = s.chunks[i]->ready > f.soon;
       chunk* const other = like(*s.chunks[i], used, better);
       if (other == nullptr) return;
       replacing_.insert(replacing_.begin() + (at - missing_.begin()), other);

@@ -36,6 +36,8 @@ concept MovablePool = Pool<P> && requires(P& p, address a, stream s) {
   { p.refill(a, s, s, true) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.trim() } noexcept -> std::same_as<result<bytes>>;
+  { p.trim_passed() } noexcept -> std::same_as<result<bytes>>;
 };
 
 struct mover_options {

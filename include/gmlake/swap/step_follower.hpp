@@ -71,6 +71,9 @@ class step_follower {
   }
 
  private:
+  /// What waits for memory longer than that had better take other memory, though mappings have to be made anew.
+  static constexpr time long_wait{10'000'000};
+
   [[nodiscard]] std::uint64_t now() const noexcept { return ticks_ + 1; }
   /// `from`: the operation from which those of `there` count.
   [[nodiscard]] foresight foreseen(pager_job const& j, std::uint64_t as, presence const& there,
@@ -80,7 +83,11 @@ class step_follower {
     };
     // What dies before an operation is freed when the one before that has ended, behind what comes back then.
     std::uint64_t const until = tick(there.until);
-    return {.as = as, .now = now(), .until = there.dies ? until + 1 : until, .again = tick(there.again)};
+    return {.as = as,
+            .now = now(),
+            .soon = tick_of(j, j.log.operations() + j.plan->within(long_wait, j.log.operations())) + 1,
+            .until = there.dies ? until + 1 : until,
+            .again = tick(there.again)};
   }
 
   /// The step has done what its plan did not foresee.

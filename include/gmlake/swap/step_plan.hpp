@@ -56,7 +56,7 @@ class step_plan {
         moves_(std::move(moves)),
         claims_(claims_of(p).beyond),
         in_turns_(in_turns),
-        work_(starts_of(p.program).back()),
+        starts_(starts_of(p.program)),
         expected_(expected),
         away_(moves_.outs) {
     auto const n = static_cast<std::uint32_t>(p.program.operations.size());
@@ -102,7 +102,13 @@ class step_plan {
   /// What the rest of the step, from before operation i on, takes at its peak beyond what is there between steps.
   [[nodiscard]] bytes claim(std::uint32_t i) const noexcept { return i < claims_.size() ? claims_[i] : 0; }
   /// How long a step's operations run.
-  [[nodiscard]] time work() const noexcept { return work_; }
+  [[nodiscard]] time work() const noexcept { return starts_.back(); }
+  /// How many operations from i on run no longer than that together. Logarithmic.
+  [[nodiscard]] std::uint32_t within(time t, std::uint32_t i) const noexcept {
+    if (i >= operations()) return 0;
+    auto const first = starts_.begin() + i;
+    return static_cast<std::uint32_t>(std::ranges::upper_bound(first, starts_.end(), *first + t) - first) - 1;
+  }
 
   /// Whether the step's block of that number and size is foreseen.
   [[nodiscard]] bool knows(std::uint32_t born, bytes size) const noexcept {
@@ -169,7 +175,7 @@ class step_plan {
   planned_moves moves_;
   std::vector<bytes> claims_;  ///< by operation
   bool in_turns_;
-  time work_;
+  std::vector<time> starts_;  ///< of operations that nothing holds up, and their end
   forecast expected_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
   std::vector<std::uint32_t> born_, left_over_;          ///< variables by number

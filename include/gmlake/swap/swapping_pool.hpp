@@ -248,7 +248,9 @@ class swapping_pool {
                                      : depart(b, b.on, !keeping, vacating::unmap);
       count(out, b, done);
     }
-    if (result<void> done = advance(true); !done && out.stayed == 0) out.why = done.error();
+    // What has left goes back to the device while the rest is copied: the driver's calls take a third of that time.
+    result<void> const done = advance(true, [this]() noexcept { (void)device_->trim_passed(); });
+    if (!done && out.stayed == 0) out.why = done.error();
     recount(out, group, residency::absent);
     (void)device_->trim();
     return out;
@@ -401,6 +403,11 @@ class swapping_pool {
   /// Ends moves: those whose copies are whole, or all. Returns the first error. Copies one way are done in order:
   /// behind one that is not, nobody looks.
   [[nodiscard]] result<void> advance(bool waiting) noexcept {
+    return advance(waiting, []() noexcept {});
+  }
+  /// `gone` is called whenever one has left.
+  template <std::invocable Gone>
+  [[nodiscard]] result<void> advance(bool waiting, Gone gone) noexcept {
     result<void> first;
     bool out_waits = false;
     bool in_waits = false;
@@ -412,6 +419,7 @@ class swapping_pool {
       result<bool> const done = out ? mover_.finish_leaving(b, waiting) : mover_.finish_arriving(b, waiting);
       if (!done && first) first = failure(done.error());
       waits = done && !*done;
+      if (out && done && *done) gone();
     }
     if (result<void> done = mover_.sweep(); !done && first) first = done;
     return first;
