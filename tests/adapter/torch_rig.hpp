@@ -192,6 +192,7 @@ class hooked_pool final : public torch_pool {
   bytes free_chunks() const noexcept override { return inner_->free_chunks(); }
   memory_account account() const noexcept override { return inner_->account(); }
   bytes movable_chunk() noexcept override { return inner_->movable_chunk(); }
+  void set_movable_chunk(bytes n) noexcept override { inner_->set_movable_chunk(n); }
   pool_stats stats() const noexcept override { return inner_->stats(); }
   bool placed() const noexcept override { return inner_->placed(); }
   pool_snapshot snapshot() const override { return inner_->snapshot(); }

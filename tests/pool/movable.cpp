@@ -274,6 +274,14 @@ TEST_CASE("a pool tells in which chunks movable blocks come") {
   (void)r.take(movable(2 * chunk_bytes));
   r.pool().set_limit(3 * chunk_bytes);
   CHECK(r.pool().movable_chunk() == chunk_bytes);
+  r.pool().set_movable_chunk(chunk_bytes / 2);
+  CHECK(r.pool().movable_chunk() == chunk_bytes / 2);
+  address const smaller = r.take(movable(chunk_bytes));
+  CHECK(memories(r.device.beneath(smaller, chunk_bytes)).size() == 2);
+  r.pool().set_movable_chunk(1);
+  CHECK(r.pool().movable_chunk() == granule);
+  r.pool().set_movable_chunk(0);
+  CHECK(r.pool().movable_chunk() == chunk_bytes);
 }
 
 TEST_CASE("only of movable blocks anything can be foreseen") {

@@ -62,6 +62,7 @@ class torch_pool {
   [[nodiscard]] virtual bytes free_chunks() const noexcept = 0;
   [[nodiscard]] virtual memory_account account() const noexcept = 0;
   [[nodiscard]] virtual bytes movable_chunk() noexcept = 0;
+  virtual void set_movable_chunk(bytes n) noexcept = 0;
   [[nodiscard]] virtual pool_stats stats() const noexcept = 0;
   [[nodiscard]] virtual pool_snapshot snapshot() const = 0;
   [[nodiscard]] virtual char const* validate() const noexcept = 0;
@@ -185,6 +186,7 @@ class torch_pool_of final : public torch_pool {
   bytes free_chunks() const noexcept override { return pool_.free_chunks(); }
   memory_account account() const noexcept override { return pool_.account(); }
   bytes movable_chunk() noexcept override { return pool_.movable_chunk(); }
+  void set_movable_chunk(bytes n) noexcept override { pool_.set_movable_chunk(n); }
   pool_stats stats() const noexcept override { return pool_.stats(); }
   pool_snapshot snapshot() const override { return pool_.snapshot(); }
   char const* validate() const noexcept override { return pool_.validate(); }

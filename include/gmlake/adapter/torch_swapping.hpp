@@ -63,6 +63,7 @@ class torch_movable {
     return a;
   }
   [[nodiscard]] bytes movable_chunk() noexcept { return pool_->movable_chunk(); }
+  void set_movable_chunk(bytes n) noexcept { pool_->set_movable_chunk(n); }
   void set_limit(bytes n) noexcept { limit_->set(n); }
   void set_planning(bool on) noexcept { pool_->set_planning(on); }
 

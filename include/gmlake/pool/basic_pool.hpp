@@ -205,6 +205,12 @@ class basic_pool {
     engine_.state().options.limit = limit;
   }
 
+  /// New chunks for movable blocks have n bytes, rounded up to the granule; 0: as the growth policy says.
+  void set_movable_chunk(bytes n) noexcept {
+    std::scoped_lock const lock(mutex_);
+    engine_.state().options.movable_chunk = n;
+  }
+
   /// Callbacks are asked in the order of their entry, all of them. May throw `std::bad_alloc`.
   void on_out_of_memory(out_of_memory_callback callback) {
     std::scoped_lock const lock(mutex_);

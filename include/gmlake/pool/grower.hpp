@@ -47,6 +47,7 @@ class grower {
 
   /// The size of chunks for movable blocks under the present limit, in bytes.
   [[nodiscard]] bytes movable_chunk() noexcept {
+    if (p_->options.movable_chunk > 0) return in_granules(p_->options.movable_chunk);
     return in_granules(p_->growth.chunk_size(
         {.reserved = p_->space.home().reserved(), .headroom = headroom(), .granule = p_->granule, .movable = true}));
   }
@@ -119,6 +120,7 @@ class grower {
                                       .granule = p_->granule,
                                       .movable = movable});
     }
+    if (movable && p_->options.movable_chunk > 0) wanted = p_->options.movable_chunk;
     if (placed) wanted = std::max(missing, std::min(wanted, align_down(headroom(), p_->granule)));
     return in_granules(wanted);
   }

@@ -15,6 +15,7 @@ struct pool_options {
   /// stays does not keep a large chunk from being stitched. 0: all share.
   bytes small_limit = 256_KiB;
   bytes small_chunk = 2_MiB;       ///< rounded up to the granule
+  bytes movable_chunk = 0;         ///< size of chunks for movable blocks; 0: the growth policy's
   bytes home_addresses = 256_GiB;  ///< reserved at a time for the chunks' homes; addresses, not memory
   /// A limit that this pool shares with others, beside its own; it outlives the pool. Null: none.
   shared_limit* shared = nullptr;

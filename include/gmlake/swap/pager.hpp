@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "gmlake/swap/block_use.hpp"
+#include "gmlake/swap/chunk_choice.hpp"
 #include "gmlake/swap/farthest_use.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
@@ -147,6 +148,7 @@ class pager {
   void begin_step(job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
     pager_job& j = at(job);
+    choose_chunk(j);
     if (std::shared_ptr<planning> const plans = planner_.end_step(j, pages_.counting())) {
       lock.unlock();
       planner_.start(plans);
@@ -240,6 +242,7 @@ class pager {
     std::scoped_lock const lock(mutex_);
     options_.limit = limit;
     pages_.pool().device().set_limit(limit);
+    pages_.pool().device().set_movable_chunk(0);
     bytes live = limit;
     for (int tries = 0; tries < most_shrinks; ++tries) {
       if (pages_.pool().device().account().reserved <= limit) return true;
@@ -363,6 +366,18 @@ class pager {
     if (f.as == 0 || j.trust < trusted_after || (jobs_open() != 1 && !j.plan->takes_turns())) return false;
     std::uint32_t const number = j.log.births();
     return j.plan->stays(number) && (!options_.leave_mapped || j.plan->shares_mapping(number));
+  }
+
+  /// Before the first schedule under a limit is made, for steps like the job's last one.
+  void choose_chunk(pager_job const& j) noexcept {
+    bool const plans = options_.schedules && options_.limit != no_limit && !stopped_;
+    if (!plans || options_.limit == chunk_chosen_for_ || j.log.step() < 2 || !j.log.complete()) return;
+    chunk_chosen_for_ = options_.limit;
+    try {
+      block_counting const present = pages_.counting();
+      if (bytes const chunk = chunk_for(j.log, present); chunk != present.chunk) pages_.change_chunk(chunk);
+    } catch (std::bad_alloc const&) {
+    }
   }
 
   [[nodiscard]] result<void> by_hand(page* p, result<void> done) noexcept {
@@ -519,6 +534,7 @@ class pager {
   turns turns_;
   remaker<pages_type> remaker_;
   std::uint64_t lives_ = 0;  ///< jobs added
+  bytes chunk_chosen_for_ = no_limit;
   bool stopped_ = false;
 };
 

@@ -44,6 +44,8 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.device().set_limit(n) } noexcept -> std::same_as<void>;
   { p.device().allocate(request{}) } noexcept -> std::same_as<result<address>>;
   { p.device().movable_chunk() } noexcept -> std::same_as<bytes>;
+  { p.device().set_movable_chunk(n) } noexcept -> std::same_as<void>;
+  { p.device().trim() } noexcept -> std::same_as<result<bytes>>;
   { k.options().smallest } -> std::convertible_to<bytes>;
 };
 
@@ -239,6 +241,14 @@ class resident_set {
       if (leaving() == 0 && evict(now.live - limit) == 0) return false;
       if (!await_departure()) return pool_->device().account().live <= limit;
     }
+  }
+
+  /// Movable blocks get chunks of n bytes from now on: whatever may leave does, once, and the device's memory comes
+  /// anew.
+  void change_chunk(bytes n) noexcept {
+    pool_->device().set_movable_chunk(n);
+    (void)shrink(0);
+    (void)pool_->device().trim();
   }
 
   /// What blocks count for in schedules, under the present limit.
