@@ -251,6 +251,25 @@ TEST_CASE("a plan tells what no schedule comes below, where one meets the target
   CHECK(plan_steps({logged(ten())}, slow, least_limit(at) - 1).plans.front()->expected().least == time::zero());
 }
 
+TEST_CASE("a plan is made anew only where it does better than the one before, for the same target") {
+  setting const at(ten_operations, slow);
+  bytes const target = least_limit(at);
+  auto const before = plan_steps({logged(ten())}, slow, target).plans.front();
+  program longer = ten();
+  for (time& t : longer.operations) t *= 3;
+  planned_steps const again = plan_steps({logged(longer)}, slow, target, before.get());
+  CHECK(again.plans.empty());
+  REQUIRE(again.kept);
+  CHECK(again.kept->step >= time_bound(setting(longer, slow), target));
+  CHECK(again.kept->step > before->expected().step);
+  CHECK(again.kept->moves == before->expected().moves);
+  CHECK(plan_steps({logged(longer)}, slow, target, before.get(), -2).plans.size() == 1);
+  CHECK(plan_steps({logged(longer)}, slow, target + 1, before.get()).plans.size() == 1);
+  program other = ten();
+  other.variables[activation].accesses = {{1}, {5}, {8}};
+  CHECK(plan_steps({logged(other)}, slow, target, before.get()).plans.size() == 1);  // its moves are others
+}
+
 TEST_CASE("jobs take turns where their steps do not all have room at once") {
   std::vector<step_program> const two{logged(ten()), logged(ten())};
   bytes const all = 2 * peak_of(loads_of(ten()));

@@ -22,6 +22,7 @@ struct known_step {
   std::vector<measured_time> times;             ///< by operation
   std::shared_ptr<step_program const> program;  ///< as of when it was planned last; its operations take no time
   std::shared_ptr<step_plan const> plan;
+  forecast expected = {};           ///< of that, by the times that are known by now
   plan_trial trial = {};            ///< of that plan
   bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then

@@ -350,8 +350,8 @@ class pager {
   /// What a job's schedule in force is expected to come to; nothing while there is none.
   [[nodiscard]] std::optional<forecast> expected(job_id job = {}) const noexcept {
     std::scoped_lock const lock(mutex_);
-    pager_job const& j = *jobs_[static_cast<std::uint32_t>(job)];
-    return j.plan != nullptr ? std::optional(j.plan->expected()) : std::nullopt;
+    pager_job& j = *jobs_[static_cast<std::uint32_t>(job)];
+    return j.plan != nullptr ? std::optional(planner_.expected(j)) : std::nullopt;
   }
   [[nodiscard]] P& pool() noexcept { return pages_.pool(); }
 

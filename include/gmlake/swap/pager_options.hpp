@@ -36,6 +36,9 @@ struct pager_options {
   time (*clock)() noexcept = nullptr;
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
   double drift = 0.05;      ///< share of a step's time by which measured times may depart before it is planned again
+  /// Share of a step's time by which a plan made anew for the same limit has to do better than the one before, whose
+  /// mappings are there; below -1: it need not.
+  double better = 0.02;
   std::size_t most_events = 2'000'000;  ///< of one step, beyond which it is not logged; 12 bytes each
   std::size_t most_plans = 8;           ///< kinds of steps known side by side
   time unmeasured{10'000};              ///< how long an operation runs of whose step no time is known
@@ -62,6 +65,7 @@ struct pager_stats {
   std::uint64_t plans_made = 0;
   std::uint64_t plans_failed = 0;    ///< none was found that meets the limit
   std::uint64_t plans_reverted = 0;  ///< for the ones before, by which steps were shorter
+  std::uint64_t plans_kept = 0;      ///< as one made anew would have done no better
   std::uint64_t steps_not_logged = 0;
 };
 

@@ -19,8 +19,9 @@
 namespace gmlake::swap {
 
 struct planned_steps {
-  std::vector<std::shared_ptr<step_plan const>> plans;  ///< by job
+  std::vector<std::shared_ptr<step_plan const>> plans;  ///< by job; none where the one before is as good
   bool meets_target = false;
+  std::optional<forecast> kept = {};  ///< of the plan before, by the times that are known now
 };
 
 namespace detail {
@@ -102,11 +103,31 @@ class own_operations {
   return all;
 }
 
+/// Whether a plan's schedule for that target takes hardly longer than another that was found: what it takes is
+/// `expected` then.
+[[nodiscard]] inline bool is_as_good(step_plan const& plan, setting const& at, bytes target, time found, double better,
+                                     forecast& expected) {
+  schedule const* const s = plan.source();
+  if (s == nullptr || plan.expected().target != target || find_fault(at.program(), *s) != nullptr) return false;
+  outcome const now = simulate(at.program(), *s, at.channel(), target);
+  if (!now.meets_limit() || !now.settled) return false;
+  if (static_cast<double>(now.total.count()) > static_cast<double>(found.count()) * (1 + better)) return false;
+  forecast kept = plan.expected();
+  kept.step = now.total;
+  kept.stalled = now.stalled;
+  kept.peak = now.peak;
+  kept.least = expected.least;
+  expected = kept;
+  return true;
+}
+
 }  // namespace detail
 
 /// For jobs that run in one pool; their operations' times are set, and each has two operations at least. Blocks too
-/// small to be movable stay. Throws `std::bad_alloc`.
-[[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target) {
+/// small to be movable stay. `before`: a lone job's plan, for steps whose operations took another time, and by
+/// what share another has to do better (`pager_options::better`). Throws `std::bad_alloc`.
+[[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target,
+                                              step_plan const* before = nullptr, double better = 0) {
   bytes const smallest = jobs.empty() ? 0 : jobs.front().counted.smallest;
   joint_program all = one_after_another(jobs);
   time least{};
@@ -116,6 +137,7 @@ class own_operations {
   solution const& best = chosen.found;
   setting const at(joint.program, c, smallest);
   planned_steps made{.plans = {}, .meets_target = chosen.meets_target};
+  bool const plain = jobs.size() == 1 && chosen.discarded.empty();
   bool const in_turns = jobs.size() > 1 && !fit_at_once(jobs, target);
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     forecast expected{.step = best.outcome.total,
@@ -132,8 +154,12 @@ class own_operations {
     for (absence const& a : chosen.discarded) {
       if (joint.origins[a.variable].job == j) ++expected.recomputed;
     }
-    made.plans.push_back(
-        std::make_shared<step_plan const>(jobs[j], detail::moves_of(chosen, at, j), expected, in_turns));
+    if (plain && before != nullptr && detail::is_as_good(*before, at, target, best.outcome.total, better, expected)) {
+      made.kept = expected;
+      return made;
+    }
+    made.plans.push_back(std::make_shared<step_plan const>(jobs[j], detail::moves_of(chosen, at, j), expected, in_turns,
+                                                           plain ? std::optional(best.schedule) : std::nullopt));
   }
   return made;
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -20,12 +21,19 @@ class planning {
     std::uint64_t fingerprint = 0;
   };
 
-  planning(std::vector<part> of, std::vector<step_program> programs, channel const& c, bytes target)
-      : of_(std::move(of)), programs_(std::move(programs)), channel_(c), target_(target) {}
+  /// `before`: see `plan_steps`.
+  planning(std::vector<part> of, std::vector<step_program> programs, channel const& c, bytes target,
+           std::shared_ptr<step_plan const> before = nullptr, double better = 0)
+      : of_(std::move(of)),
+        programs_(std::move(programs)),
+        before_(std::move(before)),
+        better_(better),
+        channel_(c),
+        target_(target) {}
 
   void run() noexcept {
     try {
-      made_ = plan_steps(programs_, channel_, target_);
+      made_ = plan_steps(programs_, channel_, target_, before_.get(), better_);
     } catch (std::bad_alloc const&) {
       made_ = {};
     }
@@ -40,6 +48,8 @@ class planning {
  private:
   std::vector<part> of_;
   std::vector<step_program> programs_;
+  std::shared_ptr<step_plan const> before_;
+  double better_;
   swap::channel channel_;
   bytes target_;
   planned_steps made_;

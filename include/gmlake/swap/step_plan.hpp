@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ class step_plan {
  public:
   /// Blocks too small to be movable have no mappings of their own. `in_turns`: with other jobs' steps. Throws
   /// `std::bad_alloc`. O(n log n).
-  step_plan(step_program const& p, planned_moves moves, forecast const& expected, bool in_turns = false)
+  step_plan(step_program const& p, planned_moves moves, forecast const& expected, bool in_turns = false,
+            std::optional<schedule> source = {})
       : who_(p.who),
         prefixes_(p.prefixes),
         fingerprint_(p.fingerprint),
@@ -58,6 +60,7 @@ class step_plan {
         in_turns_(in_turns),
         starts_(starts_of(p.program)),
         expected_(expected),
+        source_(std::move(source)),
         away_(moves_.outs) {
     auto const n = static_cast<std::uint32_t>(p.program.operations.size());
     std::vector<bool> leaves(who_.size());
@@ -96,6 +99,8 @@ class step_plan {
   [[nodiscard]] planned_moves const& moves() const noexcept { return moves_; }
   [[nodiscard]] identity const& who(std::uint32_t variable) const noexcept { return who_[variable]; }
   [[nodiscard]] forecast const& expected() const noexcept { return expected_; }
+  /// What the moves are of; null where other jobs' steps are in it, or contents are made again.
+  [[nodiscard]] schedule const* source() const noexcept { return source_ ? &*source_ : nullptr; }
 
   /// Whether the job's steps wait for their turn.
   [[nodiscard]] bool takes_turns() const noexcept { return in_turns_; }
@@ -177,6 +182,7 @@ class step_plan {
   bool in_turns_;
   std::vector<time> starts_;  ///< of operations that nothing holds up, and their end
   forecast expected_;
+  std::optional<schedule> source_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
   std::vector<std::uint32_t> born_, left_over_;          ///< variables by number
   std::vector<birth> births_;                            ///< by number of those born

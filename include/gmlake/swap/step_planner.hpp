@@ -94,7 +94,9 @@ class step_planner {
       if (k->renewed && made.plans.size() == 1) k->trial.begin(k->plan);
       else k->trial.begin();
       k->plan = made.plans[i];
+      k->expected = k->plan->expected();
     }
+    if (made.kept) keep(done->of().front(), *made.kept);
   }
 
   /// Of what came next, the last time, or of what comes most often: a wrong one is left soon. Null where none is known.
@@ -103,6 +105,12 @@ class step_planner {
     known_step const* next = last != nullptr ? j.known.find(last->followed_by) : nullptr;
     if (next == nullptr || next->plan == nullptr) next = j.known.most_seen();
     return next != nullptr ? next->plan : nullptr;
+  }
+
+  /// What a job's plan in force comes to.
+  [[nodiscard]] forecast const& expected(pager_job& j) const noexcept {
+    known_step const* const k = j.known.find(j.plan->fingerprint());
+    return k != nullptr && k->plan == j.plan ? k->expected : j.plan->expected();
   }
 
  private:
@@ -118,12 +126,22 @@ class step_planner {
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
   }
 
+  /// A plan made anew would do no better than the one there is.
+  void keep(planning::part const& of, forecast const& now) noexcept {
+    pager_job& j = *(*jobs_)[of.job];
+    known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
+    if (k == nullptr) return;
+    k->expected = now;
+    ++seen_->plans_kept;
+  }
+
   /// A step of this kind has ended.
   void judge(pager_job const& j, known_step& k) const noexcept {
     if (options_->clock == nullptr || !j.by_plan || k.plan == nullptr || j.plan != k.plan) return;
     if (std::shared_ptr<step_plan const> before = k.trial.step_took(options_->clock() - j.began)) {
       ++seen_->plans_reverted;
       k.plan = std::move(before);
+      k.expected = k.plan->expected();
     }
   }
 
@@ -181,8 +199,9 @@ class step_planner {
         its->planned_with = its->sum();
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
-      return being_made_ =
-                 std::make_shared<planning>(std::move(of), std::move(programs), options_->channel, target(overdraft));
+      std::shared_ptr<step_plan const> const before = programs.size() == 1 ? k.plan : nullptr;
+      return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), options_->channel,
+                                                      target(overdraft), before, options_->better);
     } catch (std::bad_alloc const&) {
       return nullptr;
     }
