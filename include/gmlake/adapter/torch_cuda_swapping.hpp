@@ -48,7 +48,7 @@ template <class T>
   }
   auto const make = [&]<class Host>(std::unique_ptr<Host> host) -> std::unique_ptr<torch_swapper> {
     return std::make_unique<torch_swapping<Host, streams, swap::cuda_copier>>(
-        main, std::move(host), copies(), copies(), std::move(below), s.in_place, s.leave_mapped);
+        main, std::move(host), copies(), copies(), std::move(below), s.in_place, s.leave_mapped, s.chunk.has_value());
   };
   auto mapped = cuda_vmm::open({.device = device, .lies_on = cuda_vmm_options::location::host});
   if (mapped) return make(std::make_unique<lake_pool<cuda_vmm>>(*std::move(mapped), limited));

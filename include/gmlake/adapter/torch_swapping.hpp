@@ -100,10 +100,11 @@ class torch_swapping final : public torch_swapper {
   /// Those whose comings and goings schedules know.
   static constexpr bytes smallest_logged = 1_MiB;
 
-  /// Measures the channel; where that fails, an H200's is taken for it. Throws `std::system_error` where no thread can
+  /// Measures the channel; where that fails, an H200's is taken for it. `chunks_stay`: as large as the pool makes them.
+  /// Throws `std::system_error` where no thread can
   /// be had, and `std::bad_alloc`.
   torch_swapping(torch_movable main, std::unique_ptr<Host> host, copying moving, copying measuring,
-                 swap::swap_file below, bool in_place, bool leave_mapped)
+                 swap::swap_file below, bool in_place, bool leave_mapped, bool chunks_stay = false)
       : main_(main),
         host_(std::move(host)),
         pool_(main_, *host_, std::move(moving.streams), std::move(moving.copies), std::move(below),
@@ -116,6 +117,7 @@ class torch_swapping final : public torch_swapper {
         .clock = []() noexcept -> swap::time { return std::chrono::steady_clock::now().time_since_epoch(); }};
     auto const measured = swap::calibrate(main_, *host_, measuring.streams, measuring.copies);
     if (measured) options.channel = *measured;
+    if (chunks_stay) options.larger_chunks = -1;
     link_ = options.channel;
     // These streams end with this call, and the pool is not to ask them for anything any more.
     for (stream const s : {measuring.copies.stream_in(), measuring.copies.stream_out()}) (void)main_.retire_stream(s);

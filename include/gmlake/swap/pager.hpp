@@ -370,12 +370,13 @@ class pager {
 
   /// Before the first schedule under a limit is made, for steps like the job's last one.
   void choose_chunk(pager_job const& j) noexcept {
-    bool const plans = options_.schedules && options_.limit != no_limit && !stopped_;
+    bool const plans = options_.schedules && options_.limit != no_limit && options_.larger_chunks >= 0 && !stopped_;
     if (!plans || options_.limit == chunk_chosen_for_ || j.log.step() < 2 || !j.log.complete()) return;
     chunk_chosen_for_ = options_.limit;
     try {
       block_counting const present = pages_.counting();
-      if (bytes const chunk = chunk_for(j.log, present); chunk != present.chunk) pages_.change_chunk(chunk);
+      if (bytes const chunk = chunk_for(j.log, present, options_.larger_chunks); chunk != present.chunk)
+        pages_.change_chunk(chunk);
     } catch (std::bad_alloc const&) {
     }
   }

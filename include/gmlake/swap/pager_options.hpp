@@ -36,6 +36,9 @@ struct pager_options {
   time (*clock)() noexcept = nullptr;
   double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
   double drift = 0.05;      ///< share of a step's time by which measured times may depart before it is planned again
+  /// Before the first schedule under a limit is made, chunks for movable blocks become as large as makes a step's peak
+  /// higher by that share at the most; negative: they stay as the pool's growth policy says.
+  double larger_chunks = 0.01;
   /// Share of a step's time by which a plan made anew for the same limit has to do better than the one before, whose
   /// mappings are there; below -1: it need not.
   double better = 0.02;
