@@ -233,8 +233,7 @@ class emulated_driver {
 
   emulated_gpu* gpu_;
   simulated rules_;
-  int mapped_ =
-      0;  ///< handles since access was set last: a call takes a time for each of them, and mapping next to none
+  int mapped_ = 0;  ///< handles since access was set last, which takes a time for each; mapping takes next to none
 };
 static_assert(PhysicalBackend<emulated_driver> && ClockedBackend<emulated_driver>);
 

@@ -101,8 +101,7 @@ class torch_swapping final : public torch_swapper {
   static constexpr bytes smallest_logged = 1_MiB;
 
   /// Measures the channel; where that fails, an H200's is taken for it. `chunks_stay`: as large as the pool makes them.
-  /// Throws `std::system_error` where no thread can
-  /// be had, and `std::bad_alloc`.
+  /// Throws `std::system_error` where no thread can be had, and `std::bad_alloc`.
   torch_swapping(torch_movable main, std::unique_ptr<Host> host, copying moving, copying measuring,
                  swap::swap_file below, bool in_place, bool leave_mapped, bool chunks_stay = false)
       : main_(main),

@@ -368,10 +368,11 @@ class pager {
     return j.plan->stays(number) && (!options_.leave_mapped || j.plan->shares_mapping(number));
   }
 
-  /// Before the first schedule under a limit is made, for steps like the job's last one.
+  /// Before the first schedule under a limit is made, for steps like the job's last one, if anything had to leave.
   void choose_chunk(pager_job const& j) noexcept {
     bool const plans = options_.schedules && options_.limit != no_limit && options_.larger_chunks >= 0 && !stopped_;
-    if (!plans || options_.limit == chunk_chosen_for_ || j.log.step() < 2 || !j.log.complete()) return;
+    if (!plans || options_.limit == chunk_chosen_for_ || seen_.evictions == 0) return;
+    if (j.log.step() < 2 || !j.log.complete()) return;
     chunk_chosen_for_ = options_.limit;
     try {
       block_counting const present = pages_.counting();

@@ -248,7 +248,7 @@ class swapping_pool {
                                      : depart(b, b.on, !keeping, vacating::unmap);
       count(out, b, done);
     }
-    // What has left goes back to the device while the rest is copied: the driver's calls take a third of that time.
+    // What has left goes back to the device while the rest is copied, as the driver's calls for that take their time.
     result<void> const done = advance(true, [this]() noexcept { (void)device_->trim_passed(); });
     if (!done && out.stayed == 0) out.why = done.error();
     recount(out, group, residency::absent);
