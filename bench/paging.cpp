@@ -4,8 +4,8 @@
 //
 // The host waits for the compute stream at the end of each step, as a program does that reads its loss. Making a
 // schedule takes no time there. Plain: a step without a limit, as recorded. Expected: by the schedule in force at the
-// end. The rest is of the last 8 steps: medians of time and driver calls; means of the times that the host waited for
-// the device, of evictions and misses.
+// end. The rest is of the last 8 steps: medians of time and driver calls (access counts by the chunk); means of the
+// times that the host waited for the device, of evictions and misses.
 //
 //     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--jitter X]
 //                         default: bench/traces/accesses
@@ -217,7 +217,7 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--launch-us", s.launch_us, "Host time of an operation's launch. Default: 25")
       ->type_name("T")
       ->check(between(0, a_second));
-  app.add_option("--call-us", s.call_us, "Host time of a driver call. Default: 80")
+  app.add_option("--call-us", s.call_us, "Host time of a driver call, or of access to a chunk. Default: 80")
       ->type_name("T")
       ->check(between(0, a_second));
   app.add_option("--link", s.link,

@@ -33,8 +33,10 @@ namespace gmlake::bench {
 
 /// What things take; by default about what they do on an H200 while copies fill the link.
 struct emulated_costs {
-  swap::time launch{25'000};       ///< the host: an operation, framework and all
-  swap::time driver_call{80'000};  ///< the host: any call that a pool makes of the driver
+  swap::time launch{25'000};  ///< the host: an operation, framework and all
+  /// The host: any call that a pool makes of the driver; access to several handles takes so long, and counts, for each;
+  /// mapping them takes nothing.
+  swap::time driver_call{80'000};
   /// The host: access to a handle, while anything is copied out (`bench/results/h200-notes.md`).
   swap::time access_beside_copy_out{1'000'000};
   swap::time copy{2'000};    ///< the host: queueing one

@@ -1,8 +1,8 @@
 #include "gmlake/swap/chunk_choice.hpp"
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <memory>
 
 #include <doctest/doctest.h>
 
@@ -79,4 +79,6 @@ TEST_CASE("before the first schedule movable blocks move to larger chunks where 
   CHECK(r.on_device->movable_chunk() == (worth > 0 && limit < 5 * n ? larger : before));
   CHECK(memory.set_limit(limit - n / 2));
   CHECK(r.on_device->movable_chunk() == before);
+  for (int i = 0; i < 4; ++i) running.step();
+  CHECK(r.on_device->movable_chunk() == (worth > 0 && limit < 5 * n ? larger : before));
 }

@@ -240,9 +240,12 @@ class pager {
   /// no operation uses leaves as far as need be, and its memory goes back to the device. Whether that was enough.
   bool set_limit(bytes limit) noexcept {
     std::scoped_lock const lock(mutex_);
+    if (limit != options_.limit) {
+      pages_.pool().device().set_movable_chunk(0);
+      chunk_chosen_ = false;
+    }
     options_.limit = limit;
     pages_.pool().device().set_limit(limit);
-    pages_.pool().device().set_movable_chunk(0);
     bytes live = limit;
     for (int tries = 0; tries < most_shrinks; ++tries) {
       if (pages_.pool().device().account().reserved <= limit) return true;
@@ -368,12 +371,12 @@ class pager {
     return j.plan->stays(number) && (!options_.leave_mapped || j.plan->shares_mapping(number));
   }
 
-  /// Before the first schedule under a limit is made, for steps like the job's last one, if anything had to leave.
+  /// Before the first schedule under a limit is made, for steps like the job's last one, if anything had to leave in
+  /// it.
   void choose_chunk(pager_job const& j) noexcept {
     bool const plans = options_.schedules && options_.limit != no_limit && options_.larger_chunks >= 0 && !stopped_;
-    if (!plans || options_.limit == chunk_chosen_for_ || seen_.evictions == 0) return;
-    if (j.log.step() < 2 || !j.log.complete()) return;
-    chunk_chosen_for_ = options_.limit;
+    if (!plans || chunk_chosen_ || j.evicted == 0 || j.log.step() < 2 || !j.log.complete()) return;
+    chunk_chosen_ = true;
     try {
       block_counting const present = pages_.counting();
       if (bytes const chunk = chunk_for(j.log, present, options_.larger_chunks); chunk != present.chunk)
@@ -535,8 +538,8 @@ class pager {
   step_follower<pages_type> follower_;
   turns turns_;
   remaker<pages_type> remaker_;
-  std::uint64_t lives_ = 0;  ///< jobs added
-  bytes chunk_chosen_for_ = no_limit;
+  std::uint64_t lives_ = 0;    ///< jobs added
+  bool chunk_chosen_ = false;  ///< for the limit
   bool stopped_ = false;
 };
 

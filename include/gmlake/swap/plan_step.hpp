@@ -103,22 +103,20 @@ class own_operations {
   return all;
 }
 
-/// Whether a plan's schedule for that target takes hardly longer than another that was found: what it takes is
-/// `expected` then.
-[[nodiscard]] inline bool is_as_good(step_plan const& plan, setting const& at, bytes target, time found, double better,
-                                     forecast& expected) {
+/// What a plan's schedule for that target comes to, if it takes hardly longer than the one that `found` tells of.
+[[nodiscard]] inline std::optional<forecast> as_good(step_plan const& plan, setting const& at, forecast const& found,
+                                                     double better) {
   schedule const* const s = plan.source();
-  if (s == nullptr || plan.expected().target != target || find_fault(at.program(), *s) != nullptr) return false;
-  outcome const now = simulate(at.program(), *s, at.channel(), target);
-  if (!now.meets_limit() || !now.settled) return false;
-  if (static_cast<double>(now.total.count()) > static_cast<double>(found.count()) * (1 + better)) return false;
-  forecast kept = plan.expected();
-  kept.step = now.total;
-  kept.stalled = now.stalled;
-  kept.peak = now.peak;
-  kept.least = expected.least;
-  expected = kept;
-  return true;
+  forecast is = plan.expected();
+  if (s == nullptr || is.target != found.target || find_fault(at.program(), *s) != nullptr) return {};
+  outcome const now = simulate(at.program(), *s, at.channel(), found.target);
+  if (!now.meets_limit() || !now.settled) return {};
+  if (static_cast<double>(now.total.count()) > static_cast<double>(found.step.count()) * (1 + better)) return {};
+  is.step = now.total;
+  is.stalled = now.stalled;
+  is.peak = now.peak;
+  is.least = found.least;
+  return is;
 }
 
 }  // namespace detail
@@ -154,10 +152,8 @@ class own_operations {
     for (absence const& a : chosen.discarded) {
       if (joint.origins[a.variable].job == j) ++expected.recomputed;
     }
-    if (plain && before != nullptr && detail::is_as_good(*before, at, target, best.outcome.total, better, expected)) {
-      made.kept = expected;
-      return made;
-    }
+    if (plain && before != nullptr) made.kept = detail::as_good(*before, at, expected, better);
+    if (made.kept) return made;
     made.plans.push_back(std::make_shared<step_plan const>(jobs[j], detail::moves_of(chosen, at, j), expected, in_turns,
                                                            plain ? std::optional(best.schedule) : std::nullopt));
   }

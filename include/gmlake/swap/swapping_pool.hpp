@@ -242,14 +242,23 @@ class swapping_pool {
   [[nodiscard]] pause_outcome pause(tag group, bool keeping = true) noexcept {
     std::scoped_lock const lock(mutex_);
     pause_outcome out;
+    bytes leaves = 0;
     for (block& b : all_) {
       if (b.group != group || b.state == residency::absent) continue;
       result<void> done = b.pins > 0 ? result<void>(failure(errc::invalid_argument, "pause: pinned"))
                                      : depart(b, b.on, !keeping, vacating::unmap);
+      if (done) leaves += b.size;
       count(out, b, done);
     }
-    // What has left goes back to the device while the rest is copied, as the driver's calls for that take their time.
-    result<void> const done = advance(true, [this]() noexcept { (void)device_->trim_passed(); });
+    // What has left goes back to the device while the rest is copied, as the driver's calls for that take their time;
+    // in parts, as each looks through all memory.
+    bytes held = 0;
+    result<void> const done = advance(true, [&](bytes n) noexcept {
+      held += n;
+      if (held < leaves / pause_parts) return;
+      held = 0;
+      (void)device_->trim_passed();
+    });
     if (!done && out.stayed == 0) out.why = done.error();
     recount(out, group, residency::absent);
     (void)device_->trim();
@@ -321,6 +330,8 @@ class swapping_pool {
   }
 
  private:
+  static constexpr bytes pause_parts = 32;  ///< in which a group's memory goes back
+
   using mover_type = mover<Device, Host, Streams, Copies, Below>;
   using block = typename mover_type::block;
 
@@ -403,10 +414,10 @@ class swapping_pool {
   /// Ends moves: those whose copies are whole, or all. Returns the first error. Copies one way are done in order:
   /// behind one that is not, nobody looks.
   [[nodiscard]] result<void> advance(bool waiting) noexcept {
-    return advance(waiting, []() noexcept {});
+    return advance(waiting, [](bytes) noexcept {});
   }
-  /// `gone` is called whenever one has left.
-  template <std::invocable Gone>
+  /// `gone` is told the size of each that has left.
+  template <std::invocable<bytes> Gone>
   [[nodiscard]] result<void> advance(bool waiting, Gone gone) noexcept {
     result<void> first;
     bool out_waits = false;
@@ -419,7 +430,7 @@ class swapping_pool {
       result<bool> const done = out ? mover_.finish_leaving(b, waiting) : mover_.finish_arriving(b, waiting);
       if (!done && first) first = failure(done.error());
       waits = done && !*done;
-      if (out && done && *done) gone();
+      if (out && done && *done) gone(b.size);
     }
     if (result<void> done = mover_.sweep(); !done && first) first = done;
     return first;
