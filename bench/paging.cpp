@@ -154,8 +154,7 @@ void end_row(std::vector<step_figures> const& last, swap::time bound, std::optio
 }
 
 void row(std::string const& name, swap::program const& p, settings const& s) {
-  swap::machine const m;
-  swap::setting const at(p, m.channel, swap::smallest_worth_moving);
+  swap::setting const at(p, s.costs().link, swap::smallest_worth_moving);
   auto const limit = static_cast<bytes>(s.share * static_cast<double>(at.peak()));
   begin_row(name, limit, plain_step(p, s.costs()));
   if (limit < swap::least_limit(at)) {
@@ -221,7 +220,7 @@ std::variant<settings, int> parse(int argc, char** argv) {
       ->type_name("T")
       ->check(between(0, a_second));
   app.add_option("--link", s.link,
-                 "What the link carries each way, in GB/s; schedules and bounds are for 55. Default: 55")
+                 "What the link carries each way, in GB/s; pagers think 55 until copies tell. Default: 55")
       ->type_name("X")
       ->check(between(1, 1000));
   app.add_option("--jitter", s.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "gmlake/backend/physical_backend.hpp"
@@ -25,6 +26,7 @@
 #include "gmlake/core/result.hpp"
 #include "gmlake/core/types.hpp"
 #include "gmlake/stream/stream_policy.hpp"
+#include "gmlake/swap/carried.hpp"
 #include "gmlake/swap/channel.hpp"
 #include "gmlake/swap/copier.hpp"
 #include "gmlake/swap/program.hpp"
@@ -56,6 +58,7 @@ class emulated_gpu {
   emulated_gpu& operator=(emulated_gpu const&) = delete;
   ~emulated_gpu() = default;
 
+  [[nodiscard]] emulated_costs const& costs() const noexcept { return costs_; }
   /// The host's clock.
   [[nodiscard]] swap::time now() const noexcept { return host_; }
   [[nodiscard]] std::uint64_t driver_calls() const noexcept { return driver_calls_; }
@@ -192,17 +195,22 @@ class emulated_copier {
   [[nodiscard]] stream stream_in() const noexcept { return emulated_gpu::copies_in; }
   [[nodiscard]] result<void> copy_out(address /*host*/, address /*device*/, bytes n) noexcept {
     gpu_->copy_out(n);
+    timed_.out.add(n, gpu_->costs().link.out.time_of(n));
     return {};
   }
   [[nodiscard]] result<void> copy_in(address /*device*/, address /*host*/, bytes n) noexcept {
     gpu_->copy_in(n);
+    timed_.in.add(n, gpu_->costs().link.in.time_of(n));
     return {};
   }
+  /// As a step's copies are all alike, whether they are over makes no difference.
+  [[nodiscard]] swap::carried take_carried() noexcept { return std::exchange(timed_, {}); }
 
  private:
   emulated_gpu* gpu_;
+  swap::carried timed_;
 };
-static_assert(swap::Copier<emulated_copier>);
+static_assert(swap::TimingCopier<emulated_copier>);
 
 /// The rules of the simulated backend, without a limit of its own, in the GPU's time.
 class emulated_driver {

@@ -35,7 +35,9 @@ class emulated_machine {
 
  private:
   static constexpr bytes smallest = 4_MiB;
-  static constexpr swap::pager_options options{.smallest = 8_MiB,
+  /// It thinks the link to be as it is by default, until copies tell.
+  static constexpr swap::pager_options options{.channel = emulated_costs{}.link,
+                                               .smallest = 8_MiB,
                                                .smallest_logged = 1_MiB,
                                                .leave_mapped = true,
                                                .in_background = false,

@@ -264,6 +264,36 @@ TEST_CASE("the channel is measured") {
   CHECK(gpu.host.stats().live.now == 0);
 }
 
+TEST_CASE("large copies are timed where they run, each once, and small ones are not") {
+  swap_on_gpu<mapped_host> gpu;
+  cuda_stream const work;
+  constexpr bytes large = 16 * piece, small = 2 * piece;
+  static_assert(small < swap::cuda_lane_timer::smallest && large >= swap::cuda_lane_timer::smallest);
+  for (bytes const n : {small, large}) {
+    address const block = must(gpu.pool.allocate(n, work.name()));
+    for (int i = 0; i < 20; ++i) {
+      must(gpu.pool.swap_out(block, work.name()));
+      must(gpu.pool.settle());  // or it would be called back
+      must(gpu.pool.swap_in(block, work.name()));
+      must(gpu.pool.settle());
+    }
+    must(gpu.pool.deallocate(block));
+    swap::carried const all = gpu.pool.take_carried();
+    for (swap::lane_load const& way : {all.out, all.in}) {
+      CHECK((way.transfers > 0) == (n == large));
+      CHECK(way.transfers <= 20);
+      CHECK(way.size == way.transfers * n);
+      if (n == small) continue;
+      double const rate = static_cast<double>(way.size) / static_cast<double>(way.took.count());
+      MESSAGE(way.transfers, " copies at ", rate, " GB/s");
+      CHECK(rate > 1);
+      CHECK(rate < 1000);
+    }
+    swap::carried const again = gpu.pool.take_carried();
+    CHECK(again.out.transfers + again.in.transfers == 0);
+  }
+}
+
 namespace {
 
 /// What threads walk over: a GPU whose driver, streams and copies fail at random.

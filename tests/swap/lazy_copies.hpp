@@ -10,9 +10,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "gmlake/stream/stream_policy.hpp"
-#include "gmlake/swap/copier.hpp"
+#include "gmlake/swap/carried.hpp"
+#include "gmlake/swap/channel.hpp"
 
 namespace gmlake::test {
 
@@ -30,6 +32,8 @@ class copy_queues {
   std::function<bool()> copy_fails, record_fails, reached_fails, wait_fails;
   /// How many copies of a stream are done when somebody asks for a fence on it; null: none.
   std::function<std::size_t()> at_a_look;
+  /// What copies are said to be timed at; 0: none is timed.
+  std::uint64_t bytes_per_second = 0;
 
   [[nodiscard]] bool queue(stream on, copy const& c) {
     if (copy_fails && copy_fails()) return false;
@@ -67,21 +71,26 @@ class lazy_copier {
   [[nodiscard]] stream stream_out() const noexcept { return copy_queues::out; }
   [[nodiscard]] stream stream_in() const noexcept { return copy_queues::in; }
   [[nodiscard]] result<void> copy_out(address host, address device, bytes n) noexcept {
-    return queue(copy_queues::out, {host, device, n});
+    return queue(copy_queues::out, {host, device, n}, timed_.out);
   }
   [[nodiscard]] result<void> copy_in(address device, address host, bytes n) noexcept {
-    return queue(copy_queues::in, {device, host, n});
+    return queue(copy_queues::in, {device, host, n}, timed_.in);
   }
+  [[nodiscard]] swap::carried take_carried() noexcept { return std::exchange(timed_, {}); }
 
  private:
-  [[nodiscard]] result<void> queue(stream on, copy_queues::copy const& c) noexcept {
+  [[nodiscard]] result<void> queue(stream on, copy_queues::copy const& c, swap::lane_load& timed) noexcept {
     if (!queues_->queue(on, c)) return failure(errc::driver_failure, "copy: injected");
+    if (std::uint64_t const rate = queues_->bytes_per_second; rate > 0) {
+      timed.add(c.size, swap::lane{.bytes_per_second = rate}.time_of(c.size));
+    }
     return {};
   }
 
   std::shared_ptr<copy_queues> queues_;
+  swap::carried timed_;
 };
-static_assert(swap::Copier<lazy_copier>);
+static_assert(swap::TimingCopier<lazy_copier>);
 
 /// The tests' own work runs in host order: only copies are ever pending.
 class lazy_streams {

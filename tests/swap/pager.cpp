@@ -335,6 +335,27 @@ TEST_CASE("a step is planned again when its operations take another time") {
   CHECK(r.memory->expected()->step > before * 3 / 2);
 }
 
+TEST_CASE("a step is planned again when copies take another time, for what they take") {
+  swap::program const p = small_cnn(2);
+  pager_rig r(options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib));
+  r.queues->bytes_per_second = r.memory->link().out.bytes_per_second;  // as calibrated
+  paged_program<pager> run(*r.memory, p);
+  for (int k = 0; k < 20; ++k) run.step();
+  swap::pager_stats const before = r.memory->stats();
+  swap::forecast const expected = *r.memory->expected();
+  CHECK(before.plans_made + before.plans_kept == 1);
+  r.queues->bytes_per_second /= 100;
+  for (int k = 0; k < 20; ++k) run.step();
+  for (swap::lane const& l : {r.memory->link().out, r.memory->link().in}) {
+    CHECK(l.bytes_per_second == doctest::Approx(static_cast<double>(r.queues->bytes_per_second)).epsilon(0.01));
+  }
+  swap::pager_stats const after = r.memory->stats();
+  CHECK(after.plans_made + after.plans_kept > 1);
+  CHECK(after.plans_made + after.plans_kept < 6);
+  CHECK(r.memory->expected()->step > expected.step);
+  CHECK(r.memory->expected()->least > expected.least);
+}
+
 TEST_CASE("a plan made anew takes the place of the one before where it does better, by as much as is asked for") {
   swap::program const p = small_cnn(2);
   pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);

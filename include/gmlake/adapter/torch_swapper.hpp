@@ -23,7 +23,8 @@ struct torch_swap_figures {
   swap::swap_stats swaps;
   swap::pager_stats pages;
   std::optional<swap::forecast> expected;  ///< of the schedule in force
-  swap::channel link;                      ///< as measured
+  swap::channel link;                      ///< as calibrated
+  swap::channel link_now;                  ///< as copies have turned out to take
 };
 
 class torch_swapper {

@@ -197,7 +197,11 @@ class torch_swapping final : public torch_swapper {
   result<void> keep_copy(address block) noexcept override { return swappable_only(pager_->keep_copy(block)); }
 
   torch_swap_figures figures() const noexcept override {
-    return {.swaps = pool_.swaps(), .pages = pager_->stats(), .expected = pager_->expected(), .link = link_};
+    return {.swaps = pool_.swaps(),
+            .pages = pager_->stats(),
+            .expected = pager_->expected(),
+            .link = link_,
+            .link_now = pager_->link()};
   }
 
  private:

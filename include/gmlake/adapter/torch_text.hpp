@@ -55,6 +55,8 @@ namespace gmlake {
     torch_swap_figures const f = swapper->figures();
     line("swap_link_out_bytes_per_second", f.link.out.bytes_per_second);
     line("swap_link_in_bytes_per_second", f.link.in.bytes_per_second);
+    line("page_link_out_bytes_per_second", f.link_now.out.bytes_per_second);
+    line("page_link_in_bytes_per_second", f.link_now.in.bytes_per_second);
     line("swap_swappable", f.swaps.swappable);
     line("swap_absent", f.swaps.absent);
     line("swap_on_host", f.swaps.on_host);

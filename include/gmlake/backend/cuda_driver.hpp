@@ -49,6 +49,7 @@ struct cuda_driver {
   decltype(&::cuEventRecord) event_record = nullptr;
   decltype(&::cuEventQuery) event_query = nullptr;
   decltype(&::cuEventSynchronize) event_synchronize = nullptr;
+  decltype(&::cuEventElapsedTime) event_elapsed_time = nullptr;
   decltype(&::cuStreamCreate) stream_create = nullptr;
   decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
@@ -129,7 +130,8 @@ struct loaded_cuda_driver {
                find("cuMemHostAlloc", driver.host_allocate) && find("cuMemFreeHost", driver.host_free) &&
                find("cuEventCreate", driver.event_create) && find("cuEventDestroy", driver.event_destroy) &&
                find("cuEventRecord", driver.event_record) && find("cuEventQuery", driver.event_query) &&
-               find("cuEventSynchronize", driver.event_synchronize) && find("cuStreamCreate", driver.stream_create) &&
+               find("cuEventSynchronize", driver.event_synchronize) &&
+               find("cuEventElapsedTime", driver.event_elapsed_time) && find("cuStreamCreate", driver.stream_create) &&
                find("cuStreamDestroy", driver.stream_destroy) && find("cuStreamWaitEvent", driver.stream_wait_event) &&
                find("cuStreamSynchronize", driver.stream_synchronize) &&
                find("cuStreamIsCapturing", driver.stream_is_capturing) &&

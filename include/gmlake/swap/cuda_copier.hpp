@@ -9,7 +9,9 @@
 #include <cuda.h>
 
 #include "gmlake/backend/cuda_context.hpp"
+#include "gmlake/swap/carried.hpp"
 #include "gmlake/swap/copier.hpp"
+#include "gmlake/swap/cuda_lane_timer.hpp"
 
 namespace gmlake::swap {
 
@@ -34,17 +36,25 @@ class cuda_copier {
   }
 
   cuda_copier(cuda_copier&& o) noexcept
-      : context_(std::move(o.context_)), out_(std::exchange(o.out_, nullptr)), in_(std::exchange(o.in_, nullptr)) {}
+      : context_(std::move(o.context_)),
+        out_(std::exchange(o.out_, nullptr)),
+        in_(std::exchange(o.in_, nullptr)),
+        out_timer_(std::exchange(o.out_timer_, {})),
+        in_timer_(std::exchange(o.in_timer_, {})) {}
   cuda_copier& operator=(cuda_copier&& o) noexcept {
     std::swap(context_, o.context_);
     std::swap(out_, o.out_);
     std::swap(in_, o.in_);
+    std::swap(out_timer_, o.out_timer_);
+    std::swap(in_timer_, o.in_timer_);
     return *this;
   }
   /// What is queued is still done.
   ~cuda_copier() {
     if (out_ == nullptr && in_ == nullptr) return;
     static_cast<void>(context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
+      out_timer_.close(d);
+      in_timer_.close(d);
       for (CUstream s : {out_, in_}) {
         if (s != nullptr) static_cast<void>(d.stream_destroy(s));
       }
@@ -55,10 +65,20 @@ class cuda_copier {
   [[nodiscard]] stream stream_out() const noexcept { return name(out_); }
   [[nodiscard]] stream stream_in() const noexcept { return name(in_); }
   [[nodiscard]] result<void> copy_out(address host, address device, bytes n) noexcept {
-    return copy(host, device, n, out_);
+    return copy(host, device, n, out_, out_timer_);
   }
   [[nodiscard]] result<void> copy_in(address device, address host, bytes n) noexcept {
-    return copy(device, host, n, in_);
+    return copy(device, host, n, in_, in_timer_);
+  }
+
+  /// What the copies came to that were timed and are over, each once.
+  [[nodiscard]] carried take_carried() noexcept {
+    carried all;
+    static_cast<void>(context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
+      all = {.out = out_timer_.take(d), .in = in_timer_.take(d)};
+      return CUDA_SUCCESS;
+    }));
+    return all;
   }
 
  private:
@@ -69,16 +89,21 @@ class cuda_copier {
   }
 
   /// The driver tells by the addresses which way it goes.
-  [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on) noexcept {
-    CUresult const r = context_.with_current_beside_captures(
-        [&](cuda_driver const& d) noexcept { return d.copy_async(to_integer(to), to_integer(from), n, on); });
+  [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer) noexcept {
+    CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
+      bool const timed = timer.begin(d, n, on);
+      CUresult const queued = d.copy_async(to_integer(to), to_integer(from), n, on);
+      if (timed && queued == CUDA_SUCCESS) timer.end(d, on);
+      return queued;
+    });
     return to_result(r, "cuMemcpyAsync");
   }
 
   cuda_context context_;
   CUstream out_ = nullptr;
   CUstream in_ = nullptr;
+  cuda_lane_timer out_timer_, in_timer_;
 };
-static_assert(Copier<cuda_copier>);
+static_assert(TimingCopier<cuda_copier>);
 
 }  // namespace gmlake::swap

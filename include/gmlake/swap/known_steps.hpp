@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "gmlake/swap/channel.hpp"
 #include "gmlake/swap/measured_time.hpp"
 #include "gmlake/swap/plan_trial.hpp"
 #include "gmlake/swap/step_plan.hpp"
@@ -28,6 +29,7 @@ struct known_step {
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
   bytes planned_for = 0;            ///< the limit
   time planned_with{};              ///< the sum of the times that the plan was made with
+  channel planned_over = {};        ///< and the channel
   bytes overdraft = 0;              ///< by how much less than the limit allows it has to be planned for
   std::uint64_t plan_again_at = 0;  ///< not before it has been seen so often, should the plan do badly
   std::uint32_t plans = 0;          ///< how many were made

@@ -17,6 +17,7 @@
 
 #include "gmlake/pool/pool_concept.hpp"
 #include "gmlake/stream/stream_policy.hpp"
+#include "gmlake/swap/carried.hpp"
 #include "gmlake/swap/copier.hpp"
 #include "gmlake/swap/host_tier.hpp"
 #include "gmlake/swap/in_place.hpp"
@@ -226,6 +227,11 @@ class mover {
     if (leftovers_.empty() || !streams_.synchronize(leftovers_.front().behind)) return false;
     end_leftover(0);
     return true;
+  }
+  /// What the copier has timed and not told yet; nothing where it times none.
+  [[nodiscard]] carried take_carried() noexcept {
+    if constexpr (TimingCopier<Copies>) return copies_.take_carried();
+    return {};
   }
   /// Whether there is a file below pinned memory.
   [[nodiscard]] bool files() const noexcept { return tier_.files(); }

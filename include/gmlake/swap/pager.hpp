@@ -41,6 +41,7 @@
 #include "gmlake/swap/block_use.hpp"
 #include "gmlake/swap/chunk_choice.hpp"
 #include "gmlake/swap/farthest_use.hpp"
+#include "gmlake/swap/observed_channel.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/remaker.hpp"
@@ -58,7 +59,8 @@ class pager {
   explicit pager(P& pool, pager_options const& options = {})
       : options_(options),
         pages_(pool, options_, seen_),
-        planner_(jobs_, options_, seen_),
+        link_(options.channel),
+        planner_(jobs_, options_, link_, seen_),
         follower_(pages_, jobs_, seen_),
         turns_(jobs_, options_, seen_),
         remaker_(pages_, jobs_, seen_) {
@@ -149,6 +151,7 @@ class pager {
     std::unique_lock lock(mutex_);
     pager_job& j = at(job);
     choose_chunk(j);
+    link_.note(pages_.pool().take_carried(), options_.smoothing);
     if (std::shared_ptr<planning> const plans = planner_.end_step(j, pages_.counting())) {
       lock.unlock();
       planner_.start(plans);
@@ -356,6 +359,11 @@ class pager {
     pager_job& j = *jobs_[static_cast<std::uint32_t>(job)];
     return j.plan != nullptr ? std::optional(planner_.expected(j)) : std::nullopt;
   }
+  /// The channel as copies have turned out to take; before any were timed, as calibrated.
+  [[nodiscard]] channel link() const noexcept {
+    std::scoped_lock const lock(mutex_);
+    return link_.now();
+  }
   [[nodiscard]] P& pool() noexcept { return pages_.pool(); }
 
  private:
@@ -533,6 +541,7 @@ class pager {
   pager_options options_;
   pager_stats seen_;
   pages_type pages_;
+  observed_channel link_;
   step_planner::jobs jobs_;
   step_planner planner_;
   step_follower<pages_type> follower_;

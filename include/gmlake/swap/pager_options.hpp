@@ -15,7 +15,7 @@ struct pager_options {
   /// Device memory that the pool may hold: the pool's limit is set to it. The maximum: the pool's own stays, and no
   /// schedule is made before `set_limit`.
   bytes limit = std::numeric_limits<bytes>::max();
-  swap::channel channel = {};  ///< as calibrated
+  swap::channel channel = {};  ///< as calibrated; schedules are made for what copies turn out to take
   /// Smaller requests stay on the device, if that is more than what the pool says of itself.
   bytes smallest = 0;
   /// Down to this size schedules know when those are there; of what is smaller still, how much it is at the most.
@@ -34,8 +34,9 @@ struct pager_options {
   time patience{1'000'000'000};
   /// Tells how long steps take: a plan made anew that makes them longer is given up for the one before. Null: it stays.
   time (*clock)() noexcept = nullptr;
-  double smoothing = 0.25;  ///< weight of an operation's newest time in its average over steps
-  double drift = 0.05;      ///< share of a step's time by which measured times may depart before it is planned again
+  double smoothing = 0.25;  ///< weight of a newest time in its average over steps: an operation's, a step's copies'
+  /// Share of a step's time, or of the channel's rate, by which what is measured may depart before it is planned again.
+  double drift = 0.05;
   /// Before the first schedule under a limit is made, chunks for movable blocks become as large as makes a step's peak
   /// higher by that share at the most; negative: they stay as the pool's growth policy says.
   double larger_chunks = 0.01;

@@ -40,6 +40,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { k.residency_of(a) } noexcept -> std::same_as<result<residency>>;
   { p.set_read_only(a, b) } noexcept -> std::same_as<result<void>>;
   { k.swaps() } noexcept -> std::same_as<swap_stats>;
+  { p.take_carried() } noexcept -> std::same_as<carried>;
   { p.device().account() } noexcept -> std::same_as<memory_account>;
   { p.device().set_limit(n) } noexcept -> std::same_as<void>;
   { p.device().allocate(request{}) } noexcept -> std::same_as<result<address>>;

@@ -2,9 +2,9 @@
 /// Decides which steps are planned, when and for what, and which plan is in force: of what came next the last time.
 ///
 /// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
-/// plan counts, when operations take another time by now, and when the limit has changed or a job has gone. Each plan
-/// is for all jobs whose steps are known, which take turns. One that makes a lone job's steps longer than the one
-/// before did is given up for that again (`plan_trial`).
+/// plan counts, when operations or copies take another time by now, and when the limit has changed or a job has gone.
+/// Each plan is for all jobs whose steps are known, which take turns. One that makes a lone job's steps longer than the
+/// one before did is given up for that again (`plan_trial`).
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "gmlake/swap/observed_channel.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/planning.hpp"
@@ -27,8 +28,8 @@ class step_planner {
  public:
   using jobs = std::vector<std::unique_ptr<pager_job>>;
 
-  step_planner(jobs& all, pager_options const& options, pager_stats& seen) noexcept
-      : jobs_(&all), options_(&options), seen_(&seen) {}
+  step_planner(jobs& all, pager_options const& options, observed_channel const& link, pager_stats& seen) noexcept
+      : jobs_(&all), options_(&options), link_(&link), seen_(&seen) {}
 
   /// The others are planned again, without it.
   void job_gone() noexcept { ++gone_; }
@@ -122,7 +123,7 @@ class step_planner {
   /// Whether what left on demand, and comes back, keeps the channel for so much of a step: little, as the host waits
   /// too.
   [[nodiscard]] bool takes_long(bytes evicted, time step) const noexcept {
-    time const both = options_->channel.out.time_of(evicted) + options_->channel.in.time_of(evicted);
+    time const both = link_->now().out.time_of(evicted) + link_->now().in.time_of(evicted);
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
   }
 
@@ -161,8 +162,13 @@ class step_planner {
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
       return true;
     }
+    if (drifted(link_->now().out, k.planned_over.out) || drifted(link_->now().in, k.planned_over.in)) return true;
     return k.planned_with > time::zero() &&
            differ(static_cast<double>(k.sum().count()), static_cast<double>(k.planned_with.count()), options_->drift);
+  }
+  [[nodiscard]] bool drifted(lane const& now, lane const& then) const noexcept {
+    return differ(static_cast<double>(now.bytes_per_second), static_cast<double>(then.bytes_per_second),
+                  options_->drift);
   }
 
   /// What schedules may use: less what is not the pages', what is ahead, and what has turned out to be missing.
@@ -197,10 +203,11 @@ class step_planner {
         its->planned_for = options_->limit;
         its->planned_among = gone_;
         its->planned_with = its->sum();
+        its->planned_over = link_->now();
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
       std::shared_ptr<step_plan const> const before = programs.size() == 1 ? k.plan : nullptr;
-      return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), options_->channel,
+      return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), link_->now(),
                                                       target(overdraft), before, options_->better);
     } catch (std::bad_alloc const&) {
       return nullptr;
@@ -209,6 +216,7 @@ class step_planner {
 
   jobs* jobs_;
   pager_options const* options_;
+  observed_channel const* link_;
   pager_stats* seen_;
   std::shared_ptr<planning> being_made_;
   std::uint64_t gone_ = 0;  ///< jobs

@@ -328,6 +328,11 @@ class swapping_pool {
     std::scoped_lock const lock(mutex_);
     return mover_.seen();
   }
+  /// What copies took that the copier has timed, each once, when it is over.
+  [[nodiscard]] carried take_carried() noexcept {
+    std::scoped_lock const lock(mutex_);
+    return mover_.take_carried();
+  }
 
  private:
   static constexpr bytes pause_parts = 32;  ///< in which a group's memory goes back

@@ -1,0 +1,220 @@
+/// What the driver's calls that map memory take beside copies, each way and without any; and whether they hold up
+/// another thread that queues work meanwhile. Medians, in microseconds; exits with 77 without a GPU.
+///
+///     gmlake-bench-mapping [--mib=8] [--rounds=200]
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmlake/backend/cuda_pinned.hpp"
+#include "gmlake/backend/cuda_vmm.hpp"
+#include "gmlake/stream/cuda_events.hpp"
+#include "gmlake/swap/cuda_copier.hpp"
+
+namespace gmlake::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail(error const& e) {
+  (void)std::fprintf(stderr, "%s: %s (%d)\n", e.call, to_string(e.code), e.native);
+  std::exit(e.code == errc::no_driver ? 77 : 1);
+}
+template <class T>
+T must(result<T> r) {
+  if (!r) fail(r.error());
+  return *std::move(r);
+}
+void must(result<void> const& r) {
+  if (!r) fail(r.error());
+}
+
+/// In microseconds.
+class times {
+ public:
+  template <class Call>
+  void add(Call call) {
+    auto const began = clock::now();
+    call();
+    all_.push_back(std::chrono::duration<double, std::micro>(clock::now() - began).count());
+  }
+  /// Precondition: there is one.
+  [[nodiscard]] double quantile(double q) {
+    auto const nth = all_.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(all_.size() - 1));
+    std::ranges::nth_element(all_, nth);
+    return *nth;
+  }
+
+ private:
+  std::vector<double> all_;
+};
+
+/// A handle, at an address.
+struct mapped {
+  handle memory{};
+  address at{};
+};
+
+[[nodiscard]] mapped map(cuda_vmm& device, bytes n) {
+  mapped const m{must(device.create(n)), must(device.reserve(n, device.granularity()))};
+  must(device.map(m.at, n, m.memory));
+  must(device.set_access(m.at, n, access::read_write));
+  return m;
+}
+
+/// Does something over and over in a thread of its own, as long as it lives.
+template <class Work>
+class beside {
+ public:
+  explicit beside(Work work)
+      : thread_([this, work = std::move(work)]() mutable {
+          while (!over_.load(std::memory_order_relaxed)) work();
+        }) {}
+  beside(beside const&) = delete;
+  beside& operator=(beside const&) = delete;
+  ~beside() {
+    over_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+enum class way : std::uint8_t { none, in, out };
+
+/// Keeps the link busy one way; there are always two copies under way.
+class traffic {
+ public:
+  explicit traffic(way w) : way_(w), device_(must(cuda_vmm::open())) {
+    there_ = map(device_, size).at;
+    here_ = must(host_.allocate(size));
+  }
+  traffic(traffic&&) = default;
+
+  void operator()() {
+    if (way_ == way::none) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    must(way_ == way::out ? copies_.copy_out(here_, there_, size) : copies_.copy_in(there_, here_, size));
+    auto const now = must(streams_.record(way_ == way::out ? copies_.stream_out() : copies_.stream_in()));
+    if (auto before = std::exchange(before_, now); before.event != nullptr) {
+      must(streams_.synchronize(before));
+      streams_.release(before);
+    }
+  }
+
+ private:
+  static constexpr bytes size = 64_MiB;
+
+  way way_;
+  cuda_vmm device_;
+  cuda_pinned host_ = must(cuda_pinned::open());
+  cuda_events streams_ = must(cuda_events::open());
+  swap::cuda_copier copies_ = must(swap::cuda_copier::open());
+  address there_{}, here_{};
+  cuda_events::fence before_;
+};
+
+/// Queues little copies within the device, and times that.
+class queueing {
+ public:
+  explicit queueing(times& into) : into_(&into), device_(must(cuda_vmm::open())) {
+    at_ = map(device_, device_.granularity()).at;
+  }
+
+  void operator()() {
+    for (int i = 0; i < 8; ++i) {
+      into_->add([this] { must(copies_.copy_in(at_, at_ + 4_KiB, 256)); });
+    }
+    auto now = must(streams_.record(copies_.stream_in()));
+    must(streams_.synchronize(now));
+    streams_.release(now);
+  }
+
+ private:
+  times* into_;
+  cuda_vmm device_;
+  cuda_events streams_ = must(cuda_events::open());
+  swap::cuda_copier copies_ = must(swap::cuda_copier::open());
+  address at_{};
+};
+
+void row(char const* name, way w, bytes n, int rounds) {
+  times create, mapping, access_to, unmap, release, queued_alone, queued;
+  beside const busy{traffic(w)};
+  {
+    beside const other{queueing(queued_alone)};
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  {
+    beside const other{queueing(queued)};
+    auto device = must(cuda_vmm::open());
+    address const at = must(device.reserve(n, device.granularity()));
+    for (int i = 0; i < rounds; ++i) {
+      handle h{};
+      create.add([&] { h = must(device.create(n)); });
+      mapping.add([&] { must(device.map(at, n, h)); });
+      access_to.add([&] { must(device.set_access(at, n, access::read_write)); });
+      unmap.add([&] { must(device.unmap(at, n)); });
+      release.add([&] { must(device.release(h)); });
+    }
+    must(device.unreserve(at, n));
+  }
+  std::printf("%-14s", name);
+  for (times* t : {&create, &mapping, &access_to, &unmap, &release}) std::printf(" %8.1f", t->quantile(0.5));
+  for (times* t : {&queued_alone, &queued}) {
+    for (double const q : {0.5, 0.99, 0.999}) std::printf(" %8.1f", t->quantile(q));
+  }
+  std::printf("\n");
+  (void)std::fflush(stdout);
+}
+
+/// Of `--name=N`.
+[[nodiscard]] int number(std::string_view given, std::string_view name) {
+  int n = 0;
+  auto const text = given.substr(name.size());
+  auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (code == std::errc{} && end == text.data() + text.size() && n > 0 && n <= 1'000'000) return n;
+  (void)std::fprintf(stderr, "%.*s takes a whole number from 1 to 1000000\n", static_cast<int>(name.size()),
+                     name.data());
+  std::exit(2);
+}
+
+int run(int argc, char** argv) {
+  int mib = 8, rounds = 200;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view const given = argv[i];
+    if (given.starts_with("--mib=")) mib = number(given, "--mib=");
+    else if (given.starts_with("--rounds=")) rounds = number(given, "--rounds=");
+    else {
+      (void)std::fprintf(stderr, "unknown option %s; there are --mib=N and --rounds=N\n", argv[i]);
+      return 2;
+    }
+  }
+  auto const device = must(cuda_vmm::open());
+  bytes const granule = device.granularity();
+  bytes const n = (static_cast<bytes>(mib) * 1_MiB + granule - 1) / granule * granule;
+  std::printf("handles of %llu MiB, %d rounds; queueing alone and while mapping: median, 99 and 99.9%%\n",
+              static_cast<unsigned long long>(n / 1_MiB), rounds);
+  std::printf("%-14s %8s %8s %8s %8s %8s %26s %26s\n", "us beside", "create", "map", "access", "unmap", "release",
+              "queueing alone", "while mapping");
+  row("nothing", way::none, n, rounds);
+  row("copies in", way::in, n, rounds);
+  row("copies out", way::out, n, rounds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gmlake::bench
+
+int main(int argc, char** argv) { return gmlake::bench::run(argc, argv); }
