@@ -78,7 +78,7 @@ def _draw_steps(axes, workloads: list[Workload]) -> None:
     axes.axvline(1, color=_INK, linewidth=0.8)
     for row, workload in enumerate(workloads):
         for place, other in enumerate(("native", "expandable")):
-            ratio = workload.step_ratio("gmlake", [other])
+            ratio = workload.ratio("step_ms", "gmlake", [other])
             if ratio is None:
                 continue
             at = row + (2 * place - 1) * _BAR

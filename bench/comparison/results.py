@@ -20,6 +20,7 @@ _FIGURES = {
     "run": ("wall_s", "step_ms", "peak_used_mib", "requested_mib", "reserved_mib", "retries"),
     "cap": ("smallest_cap_mib",),
 }
+_MAYBE = ("total_s",)  # figures that a line may lack
 
 
 class Workload:
@@ -42,7 +43,7 @@ class Workload:
 
     def values(self, allocator: str, field: str) -> list[float]:
         """A field of the runs that completed."""
-        return [run[field] for run in self.runs.get(allocator, []) if run["ok"] and run[field] is not None]
+        return [run[field] for run in self.runs.get(allocator, []) if run["ok"] and run.get(field) is not None]
 
     def median(self, allocator: str, field: str) -> float | None:
         values = self.values(allocator, field)
@@ -53,13 +54,13 @@ class Workload:
         found = [value for name in self.allocators() for value in self.values(name, "requested_mib")]
         return statistics.median(found) if found else None
 
-    def step_ratio(self, allocator: str, others: list[str]) -> Ratio | None:
-        """The allocator's step time divided by the best of the others'. None where they ran in different sessions, and
-        so did not take turns."""
+    def ratio(self, field: str, allocator: str, others: list[str]) -> Ratio | None:
+        """A field of the allocator's runs, a time, divided by the best of the others'. None where they ran in different
+        sessions, and so did not take turns."""
         against = [other for other in others if other != allocator and other in self.runs]
         if any(self.session(other) != self.session(allocator) for other in against):
             return None
-        return ratio_to_best(self.values(allocator, "step_ms"), [self.values(o, "step_ms") for o in against])
+        return ratio_to_best(self.values(allocator, field), [self.values(o, field) for o in against])
 
     def session(self, allocator: str) -> str | None:
         runs = self.runs.get(allocator)
@@ -96,7 +97,7 @@ def _wrong(line: dict[str, Any]) -> str:
     if missing:
         return f"it has no {', '.join(missing)}"
     odd = [name for name, kind in others.items() if not isinstance(line[name], kind)]
-    odd += [name for name in figures if line[name] is not None and not is_figure(name, line[name])]
+    odd += [name for name in (*figures, *_MAYBE) if line.get(name) is not None and not is_figure(name, line[name])]
     return ", ".join(f"its {name} can't be {line[name]!r}" for name in odd)
 
 

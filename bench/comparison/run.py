@@ -23,7 +23,7 @@ CHECKOUT = pathlib.Path(__file__).parents[2]
 ALLOCATORS = ("native", "expandable", "gmlake")
 
 _MEMORY = ("peak_used_mib", "requested_mib", "reserved_mib", "retries")
-_NEVER_0 = ("ms_med", "s_total", "steps", "step_ms")  # as others are divided by them
+_NEVER_0 = ("ms_med", "s_total", "steps", "step_ms", "total_s")  # as others are divided by them
 _WARM_UP_STEPS = 2  # while libraries load and choose their algorithms
 _SECONDS_TO_END = 10  # for a run that was told to end, and for what a command leaves behind
 _ERROR_CHARACTERS = 400

@@ -11,7 +11,8 @@ from .results import Workload
 def details(workload: Workload) -> str:
     """A row an allocator. Memory is in MiB at the peak, medians of the runs that completed."""
     heads = ["allocator", "ok", "driver's MiB", "reserved", "requested", "wasted", "step ms (range)"]
-    heads += ["/ native", "/ better of the two", "retries", "wall s"] + (["smallest cap"] if workload.caps else [])
+    heads += ["/ native", "/ better of the two", "all steps / that", "retries", "wall s"]
+    heads += ["smallest cap"] if workload.caps else []
     rows = [heads]
     for name in workload.allocators():
         runs = workload.runs[name]
@@ -20,7 +21,8 @@ def details(workload: Workload) -> str:
         row = [_named(workload, name), f"{sum(run['ok'] for run in runs)} of {len(runs)}"]
         row += [_number(workload.median(name, field)) for field in ("peak_used_mib", "reserved_mib", "requested_mib")]
         row += [_wasted(workload, name), _steps(workload.values(name, "step_ms"))]
-        row += [_text(workload.step_ratio(name, against)), _text(workload.step_ratio(name, both))]
+        row += [_text(workload.ratio("step_ms", name, others)) for others in (against, both)]
+        row += [_text(workload.ratio("total_s", name, both))]
         row += [_number(workload.median(name, "retries")), _number(workload.median(name, "wall_s"), 1)]
         rows.append(row + ([_number(workload.caps.get(name))] if workload.caps else []))
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
@@ -32,9 +34,10 @@ def details(workload: Workload) -> str:
 
 
 def markdown(workloads: list[Workload]) -> str:
-    """A row a workload: reserved MiB at the peak, the part of it that nobody asked for, and step times."""
+    """A row a workload: reserved MiB at the peak, the part of it that nobody asked for, step times, and the time of all
+    steps, the first ones included."""
     heads = ["workload", "asked for", "native", "expandable segments", "**gmlake**"]
-    heads += ["step ms: native", "expandable", "gmlake", "gmlake / better of the two"]
+    heads += ["step ms: native", "expandable", "gmlake", "gmlake / better of the two", "all steps"]
     with_caps = any(workload.caps for workload in workloads)
     heads += ["smallest cap: native", "expandable", "gmlake"] if with_caps else []
     rows = [heads, ["---"] * len(heads)]
@@ -43,7 +46,7 @@ def markdown(workloads: list[Workload]) -> str:
         row = [_cell(workload.name), _number(workload.requested())]
         row += [_reserved(workload, name) for name in names]
         row += [_number(workload.median(name, "step_ms"), 1) for name in names]
-        row += [_text(workload.step_ratio("gmlake", ["native", "expandable"]))]
+        row += [_text(workload.ratio(field, "gmlake", ["native", "expandable"])) for field in ("step_ms", "total_s")]
         row += [_number(workload.caps.get(name)) for name in names] if with_caps else []
         rows.append(row)
     machines = sorted({_machine(workload.machine) for workload in workloads})

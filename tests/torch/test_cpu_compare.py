@@ -448,10 +448,17 @@ def test_the_table_has_a_row_a_workload_with_waste_and_the_ratio_to_the_better()
     text = table.markdown(results.workloads(THREE))
     row = cells(text, "toy")
     assert row[1:8] == ["900", "1,800 (50.0%)", "1,200 (25.0%)", "1,000 (10.0%)", "101.0", "109.0", "97.0"]
-    assert row[8].startswith("0.960 [0.9")
+    assert row[8].startswith("0.960 [0.9") and row[9] == "–"
     assert "Fake GPU, driver 580.1, torch 2.11.0" in text
     widths = {row.count("|") for row in text.splitlines() if row.startswith("|")}
     assert len(widths) == 1
+
+
+def test_the_table_tells_of_all_steps_the_first_ones_included_where_runs_did():
+    lines = [one | {"total_s": total} for one, total in zip(THREE, (10.0, 12.0, 9.0, 9.0, 12.0, 10.0))]
+    (workload,) = results.workloads(lines)
+    assert cells(table.markdown([workload]), "toy")[9] == "0.900 [0.900, 0.900]"
+    assert "0.900 [0.900, 0.900]" in table.details(workload)
 
 
 def test_the_table_shows_the_smallest_caps_where_there_are_any():
@@ -486,8 +493,8 @@ def test_of_an_allocators_sessions_the_latest_counts():
 def test_allocators_of_different_sessions_stand_side_by_side_without_a_ratio_of_times():
     (toy,) = results.workloads([line("native", 100.0, session="2025-12-31T00:00:00+00:00"), line("gmlake", 90.0)])
     assert (toy.median("native", "step_ms"), toy.median("gmlake", "step_ms")) == (100.0, 90.0)
-    assert toy.step_ratio("gmlake", ["native"]) is None
-    assert toy.step_ratio("gmlake", ["gmlake"]) is None
+    assert toy.ratio("step_ms", "gmlake", ["native"]) is None
+    assert toy.ratio("step_ms", "gmlake", ["gmlake"]) is None
 
 
 def test_a_file_with_something_else_in_it_is_an_error_that_names_the_line(tmp_path, capsys):
@@ -505,6 +512,7 @@ def test_a_file_with_something_else_in_it_is_an_error_that_names_the_line(tmp_pa
         (json.dumps({n: v for n, v in THREE[0].items() if n != "step_ms"}), "no step_ms"),
         (json.dumps(THREE[0] | {"reserved_mib": "x"}), "its reserved_mib can't be 'x'"),
         (json.dumps(THREE[0] | {"step_ms": 0, "ok": 1}), "its ok can't be 1, its step_ms can't be 0"),
+        (json.dumps(THREE[0] | {"total_s": 0}), "its total_s can't be 0"),
         (json.dumps({"kind": "cap"} | THREE[0] | {"kind": "cap"}), "no smallest_cap_mib"),
         ("[" * 100_000, "no result"),
         (b"\xff\xfe\xfa", "no result"),
