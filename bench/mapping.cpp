@@ -1,5 +1,5 @@
 /// What the driver's calls that map memory take beside copies, each way and without any; and whether they hold up
-/// another thread that queues work meanwhile. Medians, in microseconds; exits with 77 without a GPU.
+/// another thread that queues work meanwhile, or it them. In microseconds; exits with 77 without a GPU.
 ///
 ///     gmlake-bench-mapping [--mib=8] [--rounds=200]
 
@@ -149,29 +149,43 @@ class queueing {
   address at_{};
 };
 
-void row(char const* name, way w, bytes n, int rounds) {
-  times create, mapping, access_to, unmap, release, queued_alone, queued;
-  beside const busy{traffic(w)};
-  {
-    beside const other{queueing(queued_alone)};
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  }
-  {
-    beside const other{queueing(queued)};
+/// What mapping and giving back a handle takes, call by call.
+struct mapping_times {
+  times create, map, access_to, unmap, release;
+
+  void measure(bytes n, int rounds) {
     auto device = must(cuda_vmm::open());
     address const at = must(device.reserve(n, device.granularity()));
     for (int i = 0; i < rounds; ++i) {
       handle h{};
       create.add([&] { h = must(device.create(n)); });
-      mapping.add([&] { must(device.map(at, n, h)); });
+      map.add([&] { must(device.map(at, n, h)); });
       access_to.add([&] { must(device.set_access(at, n, access::read_write)); });
       unmap.add([&] { must(device.unmap(at, n)); });
       release.add([&] { must(device.release(h)); });
     }
     must(device.unreserve(at, n));
   }
+};
+
+void row(char const* name, way w, bytes n, int rounds) {
+  mapping_times alone, with_other;
+  times queued_alone, queued;
+  beside const busy{traffic(w)};
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it is
+  alone.measure(n, rounds);
+  {
+    beside const other{queueing(queued_alone)};
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  {
+    beside const other{queueing(queued)};
+    with_other.measure(n, rounds);
+  }
   std::printf("%-14s", name);
-  for (times* t : {&create, &mapping, &access_to, &unmap, &release}) std::printf(" %8.1f", t->quantile(0.5));
+  for (times* t : {&alone.create, &alone.map, &alone.access_to, &alone.unmap, &alone.release, &with_other.access_to}) {
+    std::printf(" %8.1f", t->quantile(0.5));
+  }
   for (times* t : {&queued_alone, &queued}) {
     for (double const q : {0.5, 0.99, 0.999}) std::printf(" %8.1f", t->quantile(q));
   }
@@ -204,13 +218,14 @@ int run(int argc, char** argv) {
   auto const device = must(cuda_vmm::open());
   bytes const granule = device.granularity();
   bytes const n = (static_cast<bytes>(mib) * 1_MiB + granule - 1) / granule * granule;
-  std::printf("handles of %llu MiB, %d rounds; queueing alone and while mapping: median, 99 and 99.9%%\n",
+  std::printf("handles of %llu MiB, %d rounds: medians; of queueing also 99 and 99.9%%\n",
               static_cast<unsigned long long>(n / 1_MiB), rounds);
-  std::printf("%-14s %8s %8s %8s %8s %8s %26s %26s\n", "us beside", "create", "map", "access", "unmap", "release",
-              "queueing alone", "while mapping");
+  std::printf("%-14s %8s %8s %8s %8s %8s %8s %26s %26s\n", "us beside", "create", "map", "access", "unmap", "release",
+              "access*", "queueing alone", "while mapping");
   row("nothing", way::none, n, rounds);
   row("copies in", way::in, n, rounds);
   row("copies out", way::out, n, rounds);
+  std::printf("* while another thread queues work\n");
   return 0;
 }
 
