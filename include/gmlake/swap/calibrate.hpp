@@ -1,6 +1,6 @@
 #pragma once
-/// Measures a channel: what a transfer costs beside its bytes, and the bytes' rate, each way by itself. A few
-/// milliseconds at an H200's 55 GB/s.
+/// Measures an idle channel (`observed_channel` follows it at work): what a transfer costs beside its bytes, and the
+/// bytes' rate, each way by itself. A few milliseconds at an H200's 55 GB/s.
 ///
 /// Small copies queued back to back give the latency, a large one the rate; the best of several rounds counts, since
 /// whatever disturbs a copy makes it longer. Both ways at once may be slower than each alone.
