@@ -46,12 +46,14 @@ struct settings {
   double launch_us = 25;  ///< of the host, for an operation
   double call_us = 80;    ///< and for a driver call
   double link = 55;       ///< 10⁹ bytes a second each way
+  bool ungated = false;   ///< copies out let no mapping in between
   double jitter = 0.05;   ///< by which share a kernel takes longer or shorter than recorded, at the most
 
   [[nodiscard]] emulated_costs costs() const {
     emulated_costs c;
     c.launch = in_ns(launch_us);
     c.driver_call = in_ns(call_us);
+    if (ungated) c.piece = 0;
     c.link.out.bytes_per_second = c.link.in.bytes_per_second = static_cast<std::uint64_t>(link * 1e9);
     return c;
   }
@@ -219,6 +221,8 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--call-us", s.call_us, "Host time of a driver call, or of access to a chunk. Default: 80")
       ->type_name("T")
       ->check(between(0, a_second));
+  app.add_flag("--ungated", s.ungated,
+               "Access to a chunk waits a millisecond beside copies out, not for a piece of one");
   app.add_option("--link", s.link,
                  "What the link carries each way, in GB/s; pagers think 55 until copies tell. Default: 55")
       ->type_name("X")

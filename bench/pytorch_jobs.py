@@ -6,12 +6,13 @@
 Each job runs the steps that stand behind its name, after as many to get warm; the guest begins when the first third of
 the jobs' steps is done, and leaves with all its memory. Runs everything twice, each time in a process of its own: without
 a limit, and inside `gmlake.swap` with that share of the first run's peak of allocated bytes. Prints one JSON object: the
-time from the last job's getting warm until all have run their steps, the peaks, whether the losses are the same, and what
-gmlake tells of the second run. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
+time from the last job's getting warm until all have run their steps, the peaks, whether the losses are the same, and of
+the second run each job's steps, in milliseconds, and what gmlake tells: in all, and of that time. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -36,7 +37,7 @@ def run(jobs, guest, warm, limit):
     torch.cuda.init()
     lock = threading.Lock()
     ready = threading.Barrier(len(jobs) + 1)
-    losses, failed, done = {}, [], []
+    losses, each, failed, done = {}, {}, [], []
     third = threading.Event()
 
     def program(name):
@@ -54,14 +55,16 @@ def run(jobs, guest, warm, limit):
                     step()
                 torch.cuda.current_stream().synchronize()
                 ready.wait()
-                values = []
+                values, ends = [], [time.perf_counter()]
                 for i in range(steps):
                     values.append(step())
                     torch.cuda.current_stream().synchronize()
+                    ends.append(time.perf_counter())
                     if i >= steps // 3:
                         third.set()
                 with lock:
                     losses[f"{index}:{name}"] = [v.item() for v in values]
+                    each[f"{index}:{name}"] = [round(1e3 * (b - a)) for a, b in itertools.pairwise(ends)]
                     done.append(time.perf_counter())
         except BaseException as error:
             failed.append(f"{name}: {error}")
@@ -80,6 +83,9 @@ def run(jobs, guest, warm, limit):
         except BaseException as error:
             failed.append(f"{name}: {error}")
 
+    def told():
+        return {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
+
     programs = [program(name) for name, _ in jobs]
     frozen = [p for _, unchanged in programs for p in unchanged]
     torch.cuda.synchronize()
@@ -92,14 +98,23 @@ def run(jobs, guest, warm, limit):
             thread.start()
         with contextlib.suppress(threading.BrokenBarrierError):
             ready.wait()
-        began = time.perf_counter()
+        began, before = time.perf_counter(), told()
         for thread in threads:
             thread.join()
-        figures = {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
+        figures = told()
         peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     if failed:
         raise SystemExit("; ".join(failed))
-    return {"s": max(done) - began, "losses": losses, "peak": peak, "reserved": reserved, "figures": figures}
+    timed = {k: v - before[k] for k, v in figures.items() if v != before[k]}
+    return {
+        "s": max(done) - began,
+        "losses": losses,
+        "each_ms": each,
+        "peak": peak,
+        "reserved": reserved,
+        "figures": figures,
+        "timed": timed,
+    }
 
 
 def apart(given, limit):
@@ -139,7 +154,9 @@ def main():
                 "unlimited_s": round(free["s"], 2),
                 "ratio": round(swapped["s"] / free["s"], 3),
                 "same_losses": free["losses"] == swapped["losses"],
+                "each_ms": swapped["each_ms"],
                 "figures": swapped["figures"],
+                "timed": swapped["timed"],
             }
         ),
         flush=True,

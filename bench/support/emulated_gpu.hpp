@@ -39,12 +39,16 @@ struct emulated_costs {
   /// The host: any call that a pool makes of the driver; access to several handles takes so long, and counts, for each;
   /// mapping them takes nothing.
   swap::time driver_call{80'000};
-  /// The host: access to a handle, while anything is copied out (`bench/results/h200-notes.md`).
+  /// The host: access to a handle, while anything is copied out that does not let it in between
+  /// (`bench/results/h200-notes.md`).
   swap::time access_beside_copy_out{1'000'000};
-  swap::time copy{2'000};    ///< the host: queueing one
-  swap::time record{1'500};  ///< the host: an event
-  swap::time query{1'000};   ///< the host: asking whether one is over
-  swap::time wait{1'000};    ///< the host: making a stream wait for one
+  /// Copies out let it in between pieces of that size, and wait for it then (`copy_gate`); 0: they don't.
+  bytes piece = 8_MiB;
+  swap::time between{20'000};  ///< what the lane loses by one
+  swap::time copy{2'000};      ///< the host: queueing one
+  swap::time record{1'500};    ///< the host: an event
+  swap::time query{1'000};     ///< the host: asking whether one is over
+  swap::time wait{1'000};      ///< the host: making a stream wait for one
   swap::channel link{.out = {.latency = swap::time(5'000)}, .in = {.latency = swap::time(5'000)}};
 };
 
@@ -91,7 +95,16 @@ class emulated_gpu {
   void set_access() noexcept {
     call_driver();
     while (!outs_.empty() && outs_.front().end <= host_) outs_.pop_front();
-    if (!outs_.empty() && outs_.front().begin <= host_) host_ += costs_.access_beside_copy_out;
+    if (outs_.empty() || outs_.front().begin > host_) return;
+    if (costs_.piece == 0) {
+      host_ += costs_.access_beside_copy_out;
+      return;
+    }
+    swap::time const piece = costs_.link.out.time_of(costs_.piece);
+    host_ += std::min(outs_.front().end - host_, piece - (host_ - outs_.front().begin) % piece);
+    // Who waits for a copy that is queued already takes it to be over as soon as before.
+    outs_.back().end += costs_.between;
+    end_of(copies_out) += costs_.between;
   }
 
   /// When what is queued on s so far will be done.

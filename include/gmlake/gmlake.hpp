@@ -2,9 +2,11 @@
 /// The whole library but for what lies over a vendor's headers: those are the files named cuda_*, and the adapters.
 
 #include "gmlake/backend/arrears.hpp"
+#include "gmlake/backend/copy_gate.hpp"
 #include "gmlake/backend/cost_model.hpp"
 #include "gmlake/backend/driver_usage.hpp"
 #include "gmlake/backend/faulty.hpp"
+#include "gmlake/backend/gate_keeper.hpp"
 #include "gmlake/backend/host_memory_info.hpp"
 #include "gmlake/backend/mapping_ledger.hpp"
 #include "gmlake/backend/memfd.hpp"

@@ -1,7 +1,10 @@
 /// Blocks leave the GPU for pinned host memory and come back, at the same addresses: kernels find on them what kernels
 /// wrote, however their memory is put together, whatever else runs, and whatever fails.
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
@@ -414,4 +417,105 @@ TEST_CASE("ten thousand random moves, frees, requests and failures by four threa
     must(rig.on_device.trim());
     CHECK(rig.on_device.stats().reserved.now == 0);
   }
+}
+
+namespace {
+
+/// A block of the device's, mapped by nobody's pool, and pinned memory of its size.
+struct copied_block {
+  static constexpr bytes size = 40_MiB;
+
+  cuda_vmm device = must(cuda_vmm::open());
+  cuda_pinned host = must(cuda_pinned::open());
+  handle memory = must(device.create(size));
+  address there = must(device.reserve(size, 0));
+  address here = must(host.allocate(size));
+
+  copied_block() {
+    must(device.map(there, size, memory));
+    must(device.set_access(there, size, access::read_write));
+  }
+  copied_block(copied_block const&) = delete;
+  copied_block& operator=(copied_block const&) = delete;
+  ~copied_block() {
+    static_cast<void>(device.unmap(there, size));
+    static_cast<void>(device.unreserve(there, size));
+    static_cast<void>(device.release(memory));
+    static_cast<void>(host.deallocate(here, size));
+  }
+
+  void fill(int byte) const {
+    must(cudaMemset(to_pointer(there), byte, size));
+    std::memset(to_pointer(here), 0, size);
+    must(cudaDeviceSynchronize());
+  }
+  [[nodiscard]] bool copied(int byte) const {
+    auto const* const at = static_cast<unsigned char const*>(to_pointer(here));
+    return std::all_of(at, at + size, [byte](unsigned char c) { return c == byte; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("copies out wait for a gate that is closed, and not for ever") {
+  copied_block const block;
+  auto copies = must(swap::cuda_copier::open());
+  auto streams = must(cuda_events::open());
+  block.fill(7);
+  {
+    auto const closed = cuda_copy_gate(0)->close();
+    must(copies.copy_out(block.here, block.there, block.size));
+    auto whole = must(streams.record(copies.stream_out()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(8));  // ten times what the copy takes
+    CHECK_FALSE(must(streams.reached(whole)));
+    must(streams.synchronize(whole));  // the copier's keeper opens it
+    streams.release(whole);
+  }
+  CHECK(block.copied(7));
+  block.fill(8);
+  must(copies.copy_out(block.here, block.there, block.size));
+  must(streams.synchronize_device());
+  CHECK(block.copied(8));
+}
+
+TEST_CASE("memory is mapped beside copies out, and beside calls that wait for them") {
+  copied_block const block;
+  cuda_vmm device = must(cuda_vmm::open());
+  constexpr bytes size = 4 * piece;
+  handle const memory = must(device.create(size));
+  address const at = must(device.reserve(size, 0));
+  block.fill(9);
+  std::atomic<bool> over{false};
+  std::thread copying([&] {
+    auto copies = must(swap::cuda_copier::open());
+    auto streams = must(cuda_events::open());
+    while (!over) {
+      for (int i = 0; i < 8; ++i) must(copies.copy_out(block.here, block.there, block.size));
+      auto whole = must(streams.record(copies.stream_out()));
+      must(streams.synchronize(whole));
+      streams.release(whole);
+    }
+  });
+  std::thread waiting([&] {
+    while (!over) {
+      void* p = nullptr;
+      must(cudaMalloc(&p, 4_MiB));
+      must(cudaFree(p));
+    }
+  });
+  auto const began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 300; ++i) {
+    must(device.map(at, size, memory));
+    must(device.set_access(at, size, access::read_write));
+    must(device.unmap(at, size));
+  }
+  std::chrono::duration<double, std::milli> const took = std::chrono::steady_clock::now() - began;
+  over = true;
+  copying.join();
+  waiting.join();
+  MESSAGE("300 mappings took ", took.count(), " ms");
+  CHECK(block.copied(9));
+  CHECK(cuda_copy_gate(0)->word() == 0);
+  must(device.unreserve(at, size));
+  must(device.release(memory));
 }

@@ -43,6 +43,7 @@ struct cuda_driver {
   decltype(&::cuMemcpyAsync) copy_async = nullptr;
   decltype(&::cuMemHostAlloc) host_allocate = nullptr;
   decltype(&::cuMemFreeHost) host_free = nullptr;
+  decltype(&::cuMemHostRegister) host_register = nullptr;
 
   decltype(&::cuEventCreate) event_create = nullptr;
   decltype(&::cuEventDestroy) event_destroy = nullptr;
@@ -53,6 +54,7 @@ struct cuda_driver {
   decltype(&::cuStreamCreate) stream_create = nullptr;
   decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
+  decltype(&::cuStreamWaitValue32) stream_wait_value = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
   decltype(&::cuStreamIsCapturing) stream_is_capturing = nullptr;
   decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode = nullptr;
@@ -128,22 +130,25 @@ struct loaded_cuda_driver {
                find("cuMemGetInfo", driver.memory_info) && find("cuMemcpyHtoD", driver.copy_to_device) &&
                find("cuMemcpyDtoH", driver.copy_to_host) && find("cuMemcpyAsync", driver.copy_async) &&
                find("cuMemHostAlloc", driver.host_allocate) && find("cuMemFreeHost", driver.host_free) &&
-               find("cuEventCreate", driver.event_create) && find("cuEventDestroy", driver.event_destroy) &&
-               find("cuEventRecord", driver.event_record) && find("cuEventQuery", driver.event_query) &&
-               find("cuEventSynchronize", driver.event_synchronize) &&
+               find("cuMemHostRegister", driver.host_register) && find("cuEventCreate", driver.event_create) &&
+               find("cuEventDestroy", driver.event_destroy) && find("cuEventRecord", driver.event_record) &&
+               find("cuEventQuery", driver.event_query) && find("cuEventSynchronize", driver.event_synchronize) &&
                find("cuEventElapsedTime", driver.event_elapsed_time) && find("cuStreamCreate", driver.stream_create) &&
                find("cuStreamDestroy", driver.stream_destroy) && find("cuStreamWaitEvent", driver.stream_wait_event) &&
                find("cuStreamSynchronize", driver.stream_synchronize) &&
                find("cuStreamIsCapturing", driver.stream_is_capturing) &&
                find("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
     if (!complete) return;
+    static_cast<void>(find("cuStreamWaitValue32", driver.stream_wait_value, waits_version));
+    complete = true;
 
     if (CUresult const r = driver.init(0); r != CUDA_SUCCESS) lack("cuInit", static_cast<int>(r));
   }
 
  private:
   using find_function = CUresult(CUDAAPI*)(char const*, void**, int, cuuint64_t);
-  static constexpr int interface_version = 11'030;        ///< CUDA 11.3, the first with cuGetProcAddress
+  static constexpr int interface_version = 11'030;  ///< CUDA 11.3, the first with cuGetProcAddress
+  static constexpr int waits_version = 11'070;      ///< CUDA 11.7, the first whose streams wait for values unasked
   static constexpr cuuint64_t legacy_default_stream = 1;  ///< CU_GET_PROC_ADDRESS_LEGACY_STREAM
 
   void lack(char const* call, int native = 0) noexcept {
@@ -153,9 +158,9 @@ struct loaded_cuda_driver {
 
   template <class Entry>
     requires std::is_pointer_v<Entry>
-  [[nodiscard]] bool find(char const* name, Entry& entry) noexcept {
+  [[nodiscard]] bool find(char const* name, Entry& entry, int version = interface_version) noexcept {
     void* p = nullptr;
-    CUresult const r = find_(name, &p, interface_version, legacy_default_stream);
+    CUresult const r = find_(name, &p, version, legacy_default_stream);
     if (r != CUDA_SUCCESS || p == nullptr) {
       lack(name, static_cast<int>(r));
       return false;

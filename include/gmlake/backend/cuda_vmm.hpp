@@ -16,6 +16,7 @@
 #include <cuda.h>
 
 #include "gmlake/backend/cuda_context.hpp"
+#include "gmlake/backend/cuda_copy_gate.hpp"
 #include "gmlake/backend/host_memory_info.hpp"
 #include "gmlake/backend/physical_backend.hpp"
 
@@ -114,7 +115,8 @@ class cuda_vmm {
                            "cuMemUnmap");
   }
 
-  /// For this device and those granted; where memory lies on the host, for its processors too.
+  /// For this device and those granted; where memory lies on the host, for its processors too. Copies out of the
+  /// device's memory that wait for its gate begin when this is done.
   [[nodiscard]] result<void> set_access(address va, bytes n, access a) noexcept {
     std::array<CUmemAccessDesc, most_devices + 1> allowed{};
     std::size_t count = 0;
@@ -126,6 +128,8 @@ class cuda_vmm {
     allow(CU_MEM_LOCATION_TYPE_DEVICE, device_);
     for (std::size_t i = 0; i < granted_; ++i) allow(CU_MEM_LOCATION_TYPE_DEVICE, peers_[i]);
     if (on_host()) allow(shape_.location.type, shape_.location.id);
+    copy_gate* const gate = on_host() ? nullptr : cuda_copy_gate(device_);
+    auto const closed = gate != nullptr ? gate->close() : copy_gate::closure();
     return to_result(with_current([&](cuda_driver const& d) noexcept {
                        return d.set_access(to_integer(va), n, allowed.data(), count);
                      }),

@@ -3,12 +3,22 @@
 ///
 /// Host memory is pinned, by whichever of the driver's ways, or the host waits for its copies. A range may be made of
 /// many mappings. Another stream's capture is not disturbed, in whatever mode.
+///
+/// While memory of the device is mapped again and again, copies out are queued in pieces that wait for its gate
+/// (`copy_gate`), as mapping takes a millisecond a handle beside them otherwise.
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include <cuda.h>
 
 #include "gmlake/backend/cuda_context.hpp"
+#include "gmlake/backend/cuda_copy_gate.hpp"
+#include "gmlake/backend/gate_keeper.hpp"
 #include "gmlake/swap/carried.hpp"
 #include "gmlake/swap/copier.hpp"
 #include "gmlake/swap/cuda_lane_timer.hpp"
@@ -32,6 +42,7 @@ class cuda_copier {
       return first != CUDA_SUCCESS ? first : d.stream_create(&copier.in_, CU_STREAM_NON_BLOCKING);
     });
     if (r != CUDA_SUCCESS) return opened(cuda_failure(r, "cuStreamCreate"));
+    copier.find_gate(options.device);
     return opened(std::move(copier));
   }
 
@@ -40,13 +51,21 @@ class cuda_copier {
         out_(std::exchange(o.out_, nullptr)),
         in_(std::exchange(o.in_, nullptr)),
         out_timer_(std::exchange(o.out_timer_, {})),
-        in_timer_(std::exchange(o.in_timer_, {})) {}
+        in_timer_(std::exchange(o.in_timer_, {})),
+        gate_(o.gate_),
+        keeper_(std::move(o.keeper_)),
+        closings_(o.closings_),
+        copies_since_(o.copies_since_) {}
   cuda_copier& operator=(cuda_copier&& o) noexcept {
     std::swap(context_, o.context_);
     std::swap(out_, o.out_);
     std::swap(in_, o.in_);
     std::swap(out_timer_, o.out_timer_);
     std::swap(in_timer_, o.in_timer_);
+    std::swap(gate_, o.gate_);
+    std::swap(keeper_, o.keeper_);
+    std::swap(closings_, o.closings_);
+    std::swap(copies_since_, o.copies_since_);
     return *this;
   }
   /// What is queued is still done.
@@ -65,7 +84,18 @@ class cuda_copier {
   [[nodiscard]] stream stream_out() const noexcept { return name(out_); }
   [[nodiscard]] stream stream_in() const noexcept { return name(in_); }
   [[nodiscard]] result<void> copy_out(address host, address device, bytes n) noexcept {
-    return copy(host, device, n, out_, out_timer_);
+    if (!waits_for_gate()) return copy(host, device, n, out_, out_timer_);
+    for (bytes done = 0; done < n;) {
+      bytes const part = wait_for_gate() ? std::min(piece, n - done) : n - done;
+      if (result<void> queued = copy(host + done, device + done, part, out_, out_timer_); !queued) {
+        // Nothing of a copy that has failed is under way.
+        static_cast<void>(context_.with_current_beside_captures(
+            [&](cuda_driver const& d) noexcept { return d.stream_synchronize(out_); }));
+        return queued;
+      }
+      done += part;
+    }
+    return {};
   }
   [[nodiscard]] result<void> copy_in(address device, address host, bytes n) noexcept {
     return copy(device, host, n, in_, in_timer_);
@@ -99,10 +129,52 @@ class cuda_copier {
     return to_result(r, "cuMemcpyAsync");
   }
 
+  /// Whether memory was mapped lately, since so many copies ago: in pieces a copy takes the link a little longer.
+  [[nodiscard]] bool waits_for_gate() noexcept {
+    if (gate_ == nullptr) return false;
+    if (std::uint64_t const now = gate_->closings(); now != closings_) {
+      closings_ = now;
+      copies_since_ = 0;
+    }
+    if (copies_since_ == lately) return false;
+    ++copies_since_;
+    try {
+      if (keeper_ == nullptr) keeper_ = std::make_unique<gate_keeper>(*gate_);
+    } catch (std::bad_alloc const&) {
+      return false;
+    } catch (std::system_error const&) {
+      return false;
+    }
+    return true;
+  }
+  /// Whether what is queued next waits; where that fails, nothing does from then on, which is slower.
+  [[nodiscard]] bool wait_for_gate() noexcept {
+    if (gate_ == nullptr) return false;
+    CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
+      auto const word = to_integer(gmlake::to_address(&gate_->word()));
+      return d.stream_wait_value(out_, word, 0, CU_STREAM_WAIT_VALUE_EQ);
+    });
+    if (r != CUDA_SUCCESS) gate_ = nullptr;
+    return gate_ != nullptr;
+  }
+  /// None, where the driver's streams can't wait for it.
+  void find_gate(int device) noexcept {
+    if (context_.driver().stream_wait_value == nullptr || !pin_cuda_copy_gates(context_)) return;
+    gate_ = cuda_copy_gate(device);
+    if (wait_for_gate()) closings_ = gate_->closings();
+  }
+
+  static constexpr bytes piece = 8_MiB;
+  static constexpr int lately = 64;
+
   cuda_context context_;
   CUstream out_ = nullptr;
   CUstream in_ = nullptr;
   cuda_lane_timer out_timer_, in_timer_;
+  copy_gate* gate_ = nullptr;
+  std::unique_ptr<gate_keeper> keeper_;
+  std::uint64_t closings_ = 0;
+  int copies_since_ = lately;  ///< copies out since the gate was closed last, up to that many
 };
 static_assert(TimingCopier<cuda_copier>);
 
