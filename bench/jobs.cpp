@@ -8,7 +8,8 @@
 // the sum of all kernels' times, what each lane must carry whatever the order of steps, or what a job would take alone,
 // whichever is the largest.
 //
-//     gmlake-bench-jobs [--jobs NAME:STEPS...] [--guest NAME:STEPS] [--share X...] [--warm N] [--folder FOLDER]
+//     gmlake-bench-jobs [--jobs NAME:STEPS...] [--guest NAME:STEPS] [--share X...] [--launch-us T] [--link X]
+//                      [--jitter X] [--warm N] [--folder FOLDER]
 
 #include <algorithm>
 #include <cstddef>
@@ -47,6 +48,18 @@ struct settings {
   std::vector<double> shares{0.8, 0.6, 0.5};
   std::uint32_t warm = 12;
   double jitter = 0.05;
+  double launch_us = 25;  ///< of the host, for an operation
+  double link = 55;       ///< 10⁹ bytes a second each way
+
+  [[nodiscard]] emulated_costs costs() const {
+    emulated_costs c;
+    c.launch = in_ns(launch_us);
+    c.link.out.bytes_per_second = c.link.in.bytes_per_second = static_cast<std::uint64_t>(link * 1e9);
+    return c;
+  }
+
+ private:
+  [[nodiscard]] static swap::time in_ns(double us) { return swap::time(static_cast<swap::time::rep>(us * 1e3)); }
 };
 
 struct run_figures {
@@ -71,7 +84,7 @@ struct running_job {
 class joint_run {
  public:
   joint_run(std::vector<swap::program> const& programs, swap::program const* guest, settings const& s)
-      : programs_(&programs), guest_(guest), settings_(&s), machine_(emulated_costs{}) {}
+      : programs_(&programs), guest_(guest), settings_(&s), machine_(s.costs()) {}
 
   /// `limit`: none, to measure. Errors: the pager's.
   [[nodiscard]] result<run_figures> run(std::optional<bytes> limit) {
@@ -99,6 +112,7 @@ class joint_run {
     all.seen.evictions -= before.seen.evictions;
     all.seen.planned_out -= before.seen.planned_out;
     all.seen.host_waits -= before.seen.host_waits;
+    all.seen.plans_made -= before.seen.plans_made;
     return all;
   }
 
@@ -192,10 +206,10 @@ void row(run_figures const& unlimited, result<run_figures> const& limited, swap:
   if (!limited) return print_failure(limited.error());
   double const took = seconds(limited->took);
   swap::pager_stats const& seen = limited->seen;
-  std::printf(" %8.2f %8.3f %8.3f %8llu %8llu %8llu %8llu\n", took, took / seconds(unlimited.took),
+  std::printf(" %8.2f %8.3f %8.3f %8llu %8llu %8llu %8llu %8llu\n", took, took / seconds(unlimited.took),
               took / seconds(bound), static_cast<unsigned long long>(limited->calls),
               static_cast<unsigned long long>(seen.planned_out), static_cast<unsigned long long>(seen.evictions),
-              static_cast<unsigned long long>(seen.host_waits));
+              static_cast<unsigned long long>(seen.host_waits), static_cast<unsigned long long>(seen.plans_made));
 }
 
 /// Whether all traces were there.
@@ -219,8 +233,8 @@ bool table(settings const& given) {
   auto const run = [&](std::optional<bytes> limit) {
     return joint_run(programs, guest ? &*guest : nullptr, given).run(limit);
   };
-  std::printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %8s\n", "share", "limit MiB", "bound s", "s", "x free", "x bound",
-              "calls", "planned", "evicted", "waits");
+  std::printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", "share", "limit MiB", "bound s", "s", "x free", "x bound",
+              "calls", "planned", "evicted", "waits", "plans");
   auto const unlimited = run(std::nullopt);
   std::printf("%-8s %9s %8s", "-", "-", "-");
   if (!unlimited) {
@@ -273,6 +287,16 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--share", given.shares, "Limits, as shares of the joint peak. Default: 0.8 0.6 0.5")
       ->type_name("X")
       ->check(between(0.01, 1));
+  app.add_option("--launch-us", given.launch_us, "Host time of an operation's launch. Default: 25")
+      ->type_name("T")
+      ->check(between(0, 1e6));
+  app.add_option("--link", given.link,
+                 "What the link carries each way, in GB/s; pagers think 55 until copies tell. Default: 55")
+      ->type_name("X")
+      ->check(between(0.01, 1e6));
+  app.add_option("--jitter", given.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
+      ->type_name("X")
+      ->check(between(0, 0.9));
   app.add_option("--warm", given.warm, "Steps of each job before those that count. Default: 12")
       ->type_name("N")
       ->check(CLI::Range(0U, 1'000'000U));
