@@ -233,8 +233,8 @@ bool table(settings const& given) {
   auto const run = [&](std::optional<bytes> limit) {
     return joint_run(programs, guest ? &*guest : nullptr, given).run(limit);
   };
-  std::printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", "share", "limit MiB", "bound s", "s", "x free", "x bound",
-              "calls", "planned", "evicted", "waits", "plans");
+  std::printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", "share", "limit MiB", "bound s", "s", "x free",
+              "x bound", "calls", "planned", "evicted", "waits", "plans");
   auto const unlimited = run(std::nullopt);
   std::printf("%-8s %9s %8s", "-", "-", "-");
   if (!unlimited) {

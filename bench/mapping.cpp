@@ -1,5 +1,6 @@
-/// What the driver's calls that map memory take beside copies, each way and without any; and whether they hold up
-/// another thread that queues work meanwhile, or it them. In microseconds; exits with 77 without a GPU.
+/// What the driver's calls that map memory take beside copies, each way and without any, in one piece and in pieces
+/// that let them in between; and whether they hold up another thread that queues work meanwhile, or it them. In
+/// microseconds, and what the copies carry without mappings and with them. Exits with 77 without a GPU.
 ///
 ///     gmlake-bench-mapping [--mib=8] [--rounds=200]
 
@@ -92,12 +93,17 @@ class beside {
   std::thread thread_;
 };
 
-enum class way : std::uint8_t { none, in, out };
+enum class way : std::uint8_t { none, in, out, out_in_one };
 
-/// Keeps the link busy one way; there are always two copies under way.
+/// Keeps the link busy one way; there are always two copies under way. Adds the bytes of those that are over to a
+/// count.
 class traffic {
  public:
-  explicit traffic(way w) : way_(w), device_(must(cuda_vmm::open())) {
+  traffic(way w, std::atomic<bytes>& carried)
+      : way_(w),
+        carried_(&carried),
+        device_(must(cuda_vmm::open())),
+        copies_(must(swap::cuda_copier::open({.gated = w != way::out_in_one}))) {
     there_ = map(device_, size).at;
     here_ = must(host_.allocate(size));
   }
@@ -105,11 +111,12 @@ class traffic {
 
   void operator()() {
     if (way_ == way::none) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    must(way_ == way::out ? copies_.copy_out(here_, there_, size) : copies_.copy_in(there_, here_, size));
-    auto const now = must(streams_.record(way_ == way::out ? copies_.stream_out() : copies_.stream_in()));
+    must(way_ == way::in ? copies_.copy_in(there_, here_, size) : copies_.copy_out(here_, there_, size));
+    auto const now = must(streams_.record(way_ == way::in ? copies_.stream_in() : copies_.stream_out()));
     if (auto before = std::exchange(before_, now); before.event != nullptr) {
       must(streams_.synchronize(before));
       streams_.release(before);
+      *carried_ += size;
     }
   }
 
@@ -117,10 +124,11 @@ class traffic {
   static constexpr bytes size = 64_MiB;
 
   way way_;
+  std::atomic<bytes>* carried_;
   cuda_vmm device_;
   cuda_pinned host_ = must(cuda_pinned::open());
   cuda_events streams_ = must(cuda_events::open());
-  swap::cuda_copier copies_ = must(swap::cuda_copier::open());
+  swap::cuda_copier copies_;
   address there_{}, here_{};
   cuda_events::fence before_;
 };
@@ -168,12 +176,23 @@ struct mapping_times {
   }
 };
 
+/// What is added to a count while `work` is done, in 10⁹ a second.
+template <class Work>
+[[nodiscard]] double rate_during(std::atomic<bytes> const& count, Work work) {
+  bytes const before = count;
+  auto const began = clock::now();
+  work();
+  return static_cast<double>(count - before) / std::chrono::duration<double, std::nano>(clock::now() - began).count();
+}
+
 void row(char const* name, way w, bytes n, int rounds) {
   mapping_times alone, with_other;
   times queued_alone, queued;
-  beside const busy{traffic(w)};
+  std::atomic<bytes> carried{0};
+  beside const busy{traffic(w, carried)};
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it is
-  alone.measure(n, rounds);
+  double const undisturbed = rate_during(carried, [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
+  double const disturbed = rate_during(carried, [&] { alone.measure(n, rounds); });
   {
     beside const other{queueing(queued_alone)};
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -189,7 +208,7 @@ void row(char const* name, way w, bytes n, int rounds) {
   for (times* t : {&queued_alone, &queued}) {
     for (double const q : {0.5, 0.99, 0.999}) std::printf(" %8.1f", t->quantile(q));
   }
-  std::printf("\n");
+  std::printf(" %8.1f %8.1f\n", undisturbed, disturbed);
   (void)std::fflush(stdout);
 }
 
@@ -220,11 +239,12 @@ int run(int argc, char** argv) {
   bytes const n = (static_cast<bytes>(mib) * 1_MiB + granule - 1) / granule * granule;
   std::printf("handles of %llu MiB, %d rounds: medians; of queueing also 99 and 99.9%%\n",
               static_cast<unsigned long long>(n / 1_MiB), rounds);
-  std::printf("%-14s %8s %8s %8s %8s %8s %8s %26s %26s\n", "us beside", "create", "map", "access", "unmap", "release",
-              "access*", "queueing alone", "while mapping");
+  std::printf("%-14s %8s %8s %8s %8s %8s %8s %26s %26s %17s\n", "us beside", "create", "map", "access", "unmap",
+              "release", "access*", "queueing alone", "while mapping", "GB/s, mapping");
   row("nothing", way::none, n, rounds);
   row("copies in", way::in, n, rounds);
   row("copies out", way::out, n, rounds);
+  row("out, in one", way::out_in_one, n, rounds);
   std::printf("* while another thread queues work\n");
   return 0;
 }

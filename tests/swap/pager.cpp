@@ -623,6 +623,30 @@ TEST_CASE("what the program has made before its jobs took steps is planned for w
   must(r.memory->deallocate(weight));
 }
 
+TEST_CASE("jobs' steps are planned again when their operations take another time, and keep plans that do as well") {
+  pager_rig r(options(38 * mib));
+  swap::job_id const second = r.memory->add_job();
+  paged_program<pager> one(*r.memory, small_cnn(1, 40), work);
+  paged_program<pager> other(*r.memory, small_cnn(2, 40), work, second);
+  auto const round = [&](double slower) {
+    one.step(~0u, slower);
+    other.step(~0u, slower);
+  };
+  for (int k = 0; k < 6; ++k) round(1);
+  swap::pager_stats const before = r.memory->stats();
+  REQUIRE(r.memory->expected());
+  swap::time const expected[] = {r.memory->expected()->step, r.memory->expected(second)->step};
+  std::uint32_t const moves = r.memory->expected(second)->moves;
+  for (int k = 0; k < 20; ++k) round(2);
+  swap::pager_stats const after = r.memory->stats();
+  CHECK(after.planned_out > before.planned_out);
+  CHECK(after.plans_made == before.plans_made);
+  CHECK(after.plans_kept >= before.plans_kept + 2);
+  CHECK(r.memory->expected()->step > expected[0] * 3 / 2);
+  CHECK(r.memory->expected(second)->step > expected[1] * 3 / 2);
+  CHECK(r.memory->expected(second)->moves == moves);
+}
+
 TEST_CASE("a job that finds no memory while another has its turn waits for the end of that") {
   std::vector<swap::program> const programs{small_cnn(1, 40), small_cnn(2, 40)};
   bytes const limit = 52 * mib;

@@ -270,6 +270,29 @@ TEST_CASE("a plan is made anew only where it does better than the one before, fo
   CHECK(plan_steps({logged(other)}, slow, target, before.get()).plans.size() == 1);  // its moves are others
 }
 
+TEST_CASE("plans made together are kept together, for the same steps of the same jobs") {
+  auto const job = [](std::uint64_t fingerprint, int slower) {
+    step_program p = logged(ten());
+    p.fingerprint = fingerprint;
+    for (time& t : p.program.operations) t *= slower;
+    return p;
+  };
+  bytes const target = peak_of(loads_of(one_after_another({job(1, 1), job(2, 1)}).program)) - 1;
+  planned_steps const before = plan_steps({job(1, 1), job(2, 1)}, slow, target);
+  REQUIRE(before.plans.size() == 2);
+  REQUIRE(before.meets_target);
+  CHECK(before.plans[0]->expected().moves + before.plans[1]->expected().moves > 0);
+  CHECK(before.plans[0]->source() == before.plans[1]->source());
+  for (auto const& one : before.plans) {
+    planned_steps const again = plan_steps({job(1, 3), job(2, 3)}, slow, target, one.get());
+    CHECK(again.plans.empty());
+    REQUIRE(again.kept);
+    CHECK(again.kept->step > one->expected().step);
+    CHECK(plan_steps({job(2, 3), job(1, 3)}, slow, target, one.get()).plans.size() == 2);
+    CHECK(plan_steps({job(1, 3)}, slow, target, one.get()).plans.size() == 1);
+  }
+}
+
 TEST_CASE("jobs take turns where their steps do not all have room at once") {
   std::vector<step_program> const two{logged(ten()), logged(ten())};
   bytes const all = 2 * peak_of(loads_of(ten()));

@@ -26,7 +26,8 @@
 namespace gmlake::swap {
 
 struct cuda_copier_options {
-  int device = 0;  ///< ordinal
+  int device = 0;     ///< ordinal
+  bool gated = true;  ///< false: copies out let no mapping in between
 };
 
 class cuda_copier {
@@ -42,7 +43,7 @@ class cuda_copier {
       return first != CUDA_SUCCESS ? first : d.stream_create(&copier.in_, CU_STREAM_NON_BLOCKING);
     });
     if (r != CUDA_SUCCESS) return opened(cuda_failure(r, "cuStreamCreate"));
-    copier.find_gate(options.device);
+    if (options.gated) copier.find_gate(options.device);
     return opened(std::move(copier));
   }
 

@@ -19,9 +19,9 @@
 namespace gmlake::swap {
 
 struct planned_steps {
-  std::vector<std::shared_ptr<step_plan const>> plans;  ///< by job; none where the one before is as good
+  std::vector<std::shared_ptr<step_plan const>> plans;  ///< by job; none where those before are as good
   bool meets_target = false;
-  std::optional<forecast> kept = {};  ///< of the plan before, by the times that are known now
+  std::optional<forecast> kept = {};  ///< what those come to, by the times that are known now; its moves are one's
 };
 
 namespace detail {
@@ -103,13 +103,14 @@ class own_operations {
   return all;
 }
 
-/// What a plan's schedule for that target comes to, if it takes hardly longer than the one that `found` tells of.
+/// What the schedule that a plan is of, for that target, comes to, if it takes hardly longer than the one that `found`
+/// tells of. Precondition: there is one, of as many operations.
 [[nodiscard]] inline std::optional<forecast> as_good(step_plan const& plan, setting const& at, forecast const& found,
                                                      double better) {
-  schedule const* const s = plan.source();
+  schedule const& s = plan.source()->moves;
   forecast is = plan.expected();
-  if (s == nullptr || is.target != found.target || find_fault(at.program(), *s) != nullptr) return {};
-  outcome const now = simulate(at.program(), *s, at.channel(), found.target);
+  if (is.target != found.target || find_fault(at.program(), s) != nullptr) return {};
+  outcome const now = simulate(at.program(), s, at.channel(), found.target);
   if (!now.meets_limit() || !now.settled) return {};
   if (static_cast<double>(now.total.count()) > static_cast<double>(found.step.count()) * (1 + better)) return {};
   is.step = now.total;
@@ -122,8 +123,9 @@ class own_operations {
 }  // namespace detail
 
 /// For jobs that run in one pool; their operations' times are set, and each has two operations at least. Blocks too
-/// small to be movable stay. `before`: a lone job's plan, for steps whose operations took another time, and by
-/// what share another has to do better (`pager_options::better`). Throws `std::bad_alloc`.
+/// small to be movable stay. `before`: the plan of one of them, made for the same steps of the same jobs, whose
+/// operations took another time; and by what share another has to do better (`pager_options::better`). Throws
+/// `std::bad_alloc`.
 [[nodiscard]] inline planned_steps plan_steps(std::vector<step_program> const& jobs, channel const& c, bytes target,
                                               step_plan const* before = nullptr, double better = 0) {
   bytes const smallest = jobs.empty() ? 0 : jobs.front().counted.smallest;
@@ -135,7 +137,11 @@ class own_operations {
   solution const& best = chosen.found;
   setting const at(joint.program, c, smallest);
   planned_steps made{.plans = {}, .meets_target = chosen.meets_target};
-  bool const plain = jobs.size() == 1 && chosen.discarded.empty();
+  bool const plain = chosen.discarded.empty();
+  std::vector<std::uint64_t> fingerprints;
+  for (step_program const& p : jobs) fingerprints.push_back(p.fingerprint);
+  bool const again = before != nullptr && before->source() != nullptr && before->source()->fingerprints == fingerprints;
+  std::shared_ptr<plan_source const> source;
   bool const in_turns = jobs.size() > 1 && !fit_at_once(jobs, target);
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     forecast expected{.step = best.outcome.total,
@@ -152,10 +158,12 @@ class own_operations {
     for (absence const& a : chosen.discarded) {
       if (joint.origins[a.variable].job == j) ++expected.recomputed;
     }
-    if (plain && before != nullptr) made.kept = detail::as_good(*before, at, expected, better);
+    if (plain && again && j == 0) made.kept = detail::as_good(*before, at, expected, better);
     if (made.kept) return made;
-    made.plans.push_back(std::make_shared<step_plan const>(jobs[j], detail::moves_of(chosen, at, j), expected, in_turns,
-                                                           plain ? std::optional(best.schedule) : std::nullopt));
+    if (plain && source == nullptr)
+      source = std::make_shared<plan_source const>(best.schedule, std::move(fingerprints));
+    made.plans.push_back(
+        std::make_shared<step_plan const>(jobs[j], detail::moves_of(chosen, at, j), expected, in_turns, source));
   }
   return made;
 }

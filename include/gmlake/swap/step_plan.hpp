@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,12 +45,18 @@ struct planned_moves {
   std::vector<planned_return> returns;
 };
 
+/// What plans that were made together are of.
+struct plan_source {
+  schedule moves;                           ///< of their steps, one after another
+  std::vector<std::uint64_t> fingerprints;  ///< of these, in that order
+};
+
 class step_plan {
  public:
   /// Blocks too small to be movable have no mappings of their own. `in_turns`: with other jobs' steps. Throws
   /// `std::bad_alloc`. O(n log n).
   step_plan(step_program const& p, planned_moves moves, forecast const& expected, bool in_turns = false,
-            std::optional<schedule> source = {})
+            std::shared_ptr<plan_source const> source = nullptr)
       : who_(p.who),
         prefixes_(p.prefixes),
         fingerprint_(p.fingerprint),
@@ -99,8 +105,8 @@ class step_plan {
   [[nodiscard]] planned_moves const& moves() const noexcept { return moves_; }
   [[nodiscard]] identity const& who(std::uint32_t variable) const noexcept { return who_[variable]; }
   [[nodiscard]] forecast const& expected() const noexcept { return expected_; }
-  /// What the moves are of; null where other jobs' steps are in it, or contents are made again.
-  [[nodiscard]] schedule const* source() const noexcept { return source_ ? &*source_ : nullptr; }
+  /// What its moves are of, with those of the plans made together with it; null where contents are made again.
+  [[nodiscard]] std::shared_ptr<plan_source const> const& source() const noexcept { return source_; }
 
   /// Whether the job's steps wait for their turn.
   [[nodiscard]] bool takes_turns() const noexcept { return in_turns_; }
@@ -182,7 +188,7 @@ class step_plan {
   bool in_turns_;
   std::vector<time> starts_;  ///< of operations that nothing holds up, and their end
   forecast expected_;
-  std::optional<schedule> source_;
+  std::shared_ptr<plan_source const> source_;
   std::vector<std::uint32_t> first_use_, uses_, again_;  ///< by variable
   std::vector<std::uint32_t> born_, left_over_;          ///< variables by number
   std::vector<birth> births_;                            ///< by number of those born

@@ -3,8 +3,9 @@
 ///
 /// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
 /// plan counts, when operations or copies take another time by now, and when the limit has changed or a job has gone.
-/// Each plan is for all jobs whose steps are known, which take turns. One that makes a lone job's steps longer than the
-/// one before did is given up for that again (`plan_trial`).
+/// Each plan is for all jobs whose steps are known, which take turns. Where another would hardly do better than the one
+/// there is, that is kept, with its mappings. One that makes a lone job's steps longer than the one before did is given
+/// up for that again (`plan_trial`).
 
 #include <algorithm>
 #include <cmath>
@@ -97,7 +98,8 @@ class step_planner {
       k->plan = made.plans[i];
       k->expected = k->plan->expected();
     }
-    if (made.kept) keep(done->of().front(), *made.kept);
+    if (!made.kept) return;
+    for (planning::part const& of : done->of()) keep(of, *made.kept);
   }
 
   /// Of what came next, the last time, or of what comes most often: a wrong one is left soon. Null where none is known.
@@ -131,8 +133,11 @@ class step_planner {
   void keep(planning::part const& of, forecast const& now) noexcept {
     pager_job& j = *(*jobs_)[of.job];
     known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
-    if (k == nullptr) return;
-    k->expected = now;
+    if (k == nullptr || k->plan == nullptr) return;
+    k->expected.step = now.step;
+    k->expected.stalled = now.stalled;
+    k->expected.peak = now.peak;
+    k->expected.least = now.least;
     ++seen_->plans_kept;
   }
 
@@ -190,12 +195,14 @@ class step_planner {
       k.program = std::make_shared<step_program const>(j.log.program(counted));
       std::vector<planning::part> of;
       std::vector<step_program> programs;
+      std::shared_ptr<step_plan const> before = k.plan;  // if the others' were made together with it
       bytes overdraft = 0;
       for (auto& other : *jobs_) {
         known_step* const its = other.get() == &j ? &k : other->known.last_seen();
         bool const fits = its == &k || (its != nullptr && its->times.size() > 1 && k.times.size() > 1);
         if (!other->open || !fits) continue;
         overdraft += its->overdraft;
+        if (before != nullptr && (its->plan == nullptr || its->plan->source() != before->source())) before = nullptr;
         of.push_back({other->index, other->life, its->fingerprint});
         programs.push_back(*its->program);
         programs.back().program.operations = its->filled_times(options_->unmeasured);
@@ -206,9 +213,8 @@ class step_planner {
         its->planned_over = link_->now();
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
-      std::shared_ptr<step_plan const> const before = programs.size() == 1 ? k.plan : nullptr;
       return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), link_->now(),
-                                                      target(overdraft), before, options_->better);
+                                                      target(overdraft), std::move(before), options_->better);
     } catch (std::bad_alloc const&) {
       return nullptr;
     }
