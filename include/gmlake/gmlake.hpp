@@ -196,6 +196,7 @@
 #include "gmlake/swap/swap_worker.hpp"
 #include "gmlake/swap/swappable.hpp"
 #include "gmlake/swap/swapping_pool.hpp"
+#include "gmlake/swap/tag.hpp"
 #include "gmlake/swap/time_bound.hpp"
 #include "gmlake/swap/timetable.hpp"
 #include "gmlake/swap/timing.hpp"

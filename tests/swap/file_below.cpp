@@ -187,3 +187,26 @@ TEST_CASE("a host pool that has no room for the stages does without the file") {
   CHECK(r.pool->swap_out(b, work).error().code == errc::out_of_host_memory);
   CHECK(r.state(b) == residency::mapped);
 }
+
+TEST_CASE("copies of blocks that are on the device give way where there is no room for others") {
+  for (bytes const file : {bytes{0}, 64 * mib}) {
+    CAPTURE(file);
+    swap_rig r({.host = 4 * mib + (file > 0 ? 512_KiB : 0), .file = file});
+    address const frozen = r.take(4 * mib), other = r.take(4 * mib);
+    r.fill(frozen, 4 * mib, 1);
+    r.fill(other, 4 * mib, 2);
+    must(r.pool->set_read_only(frozen, true));
+    send_away(r, frozen);
+    must(r.pool->swap_in(frozen, work));
+    must(r.pool->settle());
+    REQUIRE(r.pool->swaps().on_host == 4 * mib);  // kept
+    send_away(r, other);
+    must(r.pool->swap_in(other, work));
+    must(r.pool->settle());
+    send_away(r, frozen);  // copied anew
+    must(r.pool->swap_in(frozen, work));
+    must(r.pool->settle());
+    CHECK(r.holds(frozen, 4 * mib, 1));
+    CHECK(r.holds(other, 4 * mib, 2));
+  }
+}

@@ -151,3 +151,29 @@ TEST_CASE("only swappable blocks are watched, and nobody is told of a block's en
   must(r.pool->deallocate(b));
   CHECK(unheard.told == 0);
 }
+
+TEST_CASE("who begins to watch a block of which others know that it goes is told so at once") {
+  swap_rig r;
+  registrant first{.rig = &r};
+  address const b = r.take(2 * mib);
+  (void)must(r.pool->watch(b, first.callback()));
+  must(r.pool->swap_out(b, work));
+  r.device.calls.arm({.first = 0, .count = 1, .only = driver_call::unmap});
+  CHECK_FALSE(r.pool->settle());
+  r.device.calls.disarm();
+  REQUIRE(r.state(b) == residency::leaving);
+  int going = 0, come = 0;
+  auto const hear = [&](address, bytes, swap::remapping what) -> result<void> {
+    ++(what == swap::remapping::going ? going : come);
+    return {};
+  };
+  auto const fail = [](address, bytes, swap::remapping) -> result<void> { return failure(errc::driver_failure, "no"); };
+  CHECK(r.pool->watch(b, fail).error().code == errc::driver_failure);
+  (void)must(r.pool->watch(b, hear));
+  CHECK(going == 1);
+  must(r.pool->settle());
+  CHECK(r.state(b) == residency::absent);
+  CHECK(going == 1);
+  must(r.pool->swap_in(b, work));
+  CHECK(come == 1);
+}

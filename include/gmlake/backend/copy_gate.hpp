@@ -7,8 +7,8 @@
 /// for as long as its call takes; copies are queued in pieces that wait for it (`swap::cuda_copier`).
 ///
 /// Another thread's call may keep the mapping one waiting until the copies are done, which the gate would keep from
-/// beginning: so somebody has to call `open_if_stuck` at intervals while copies wait for it (`gate_keeper`). That the
-/// gate is open when somebody takes it for closed costs time and nothing else.
+/// beginning: so somebody has to open one that stays closed while copies wait for it (`gate_keeper`). That the gate is
+/// open when somebody takes it for closed costs time and nothing else.
 
 #include <atomic>
 #include <cstdint>
@@ -24,12 +24,16 @@ class copy_gate {
     closure() noexcept = default;
     explicit closure(copy_gate& g) noexcept : gate_(&g) {
       ++g.closings_;
-      if (g.closed_by_++ == 0) g.word_ = 1;
+      if (g.closed_by_++ > 0) return;
+      ++g.changes_;
+      g.word_ = 1;
     }
     closure(closure&& o) noexcept : gate_(std::exchange(o.gate_, nullptr)) {}
     closure& operator=(closure&&) = delete;
     ~closure() {
-      if (gate_ != nullptr && --gate_->closed_by_ == 0) gate_->word_ = 0;
+      if (gate_ == nullptr || --gate_->closed_by_ > 0) return;
+      ++gate_->changes_;
+      gate_->word_ = 0;
     }
 
    private:
@@ -48,11 +52,12 @@ class copy_gate {
   /// What copies wait for to be 0.
   [[nodiscard]] std::atomic<std::uint32_t> const& word() const noexcept { return word_; }
 
-  /// Opens it if it has been closed, by the same closing, since the call before. From one thread at a time. Whether it
+  /// How often it has become closed, or open again.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
+  /// Opens it if it is closed, and has been since it had changed so often, until nobody closes it any more. Whether it
   /// did.
-  bool open_if_stuck() noexcept {
-    std::uint64_t const now = closings_;
-    bool const stuck = word_ != 0 && std::exchange(seen_, now) == now;
+  bool open_if_closed_since(std::uint64_t changes) noexcept {
+    bool const stuck = word_ != 0 && changes_ == changes;
     if (stuck) word_ = 0;
     return stuck;
   }
@@ -61,7 +66,7 @@ class copy_gate {
   std::atomic<std::uint32_t> word_{0};
   std::atomic<std::uint32_t> closed_by_{0};
   std::atomic<std::uint64_t> closings_{0};
-  std::uint64_t seen_ = 0;
+  std::atomic<std::uint64_t> changes_{0};
 };
 
 }  // namespace gmlake

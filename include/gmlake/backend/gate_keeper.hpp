@@ -1,8 +1,9 @@
 #pragma once
-/// Sees to it that a gate is not closed for long: a thread that opens one which is stuck.
+/// Sees to it that a gate is not closed for long: a thread that opens one which is stuck. A gate may have several.
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -12,7 +13,7 @@ namespace gmlake {
 
 class gate_keeper {
  public:
-  /// A closing may last one interval, and is ended before two are over. Access to hundreds of handles takes less.
+  /// So long a gate may stay closed at least, and twice as long at most. Access to hundreds of handles takes less.
   static constexpr std::chrono::milliseconds usual_interval{25};
 
   /// The gate outlives it. Throws `std::system_error` where no thread can be had.
@@ -32,7 +33,10 @@ class gate_keeper {
  private:
   void keep() {
     std::unique_lock lock(mutex_);
-    while (!ended_.wait_for(lock, interval_, [this] { return ends_; })) gate_->open_if_stuck();
+    for (std::uint64_t seen = gate_->changes(); !ended_.wait_for(lock, interval_, [this] { return ends_; });) {
+      gate_->open_if_closed_since(seen);
+      seen = gate_->changes();
+    }
   }
 
   copy_gate* gate_;

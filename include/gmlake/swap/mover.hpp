@@ -127,6 +127,26 @@ class mover {
     return device_->vacate(b.begin, b.way);
   }
 
+  /// The contents of one that is leaving or absent are wanted no more: its copy goes, when it is over; of an absent one
+  /// the host waits for that. Error: the driver's; then it has them still.
+  [[nodiscard]] result<void> discard_copy(block& b) noexcept {
+    if (b.state == residency::leaving) {
+      b.contents = false;  // until the copy is whole it may be called back
+      return {};
+    }
+    if (result<void> done = hide(b, nullptr); !done) return done;
+    if (result<void> done = end_copy(b); !done) return done;
+    b.contents = false;
+    let_copy_go(b);
+    return {};
+  }
+  /// A mapped block's copy, kept since nobody writes the block, gives its host memory back; whether it had any.
+  [[nodiscard]] bool spare_copy(block& b) noexcept {
+    if (b.state != residency::mapped || b.copy == address{} || b.moved) return false;
+    let_copy_go(b);
+    return true;
+  }
+
   /// leaving → mapped: it is wanted again before it has gone. Its copy is of no use, unless nobody writes the block.
   void call_back(block& b) noexcept {
     stay(b, b.read_only);
@@ -162,6 +182,7 @@ class mover {
     }
     if (b.contents) seen_.copied_in += b.size;
     seen_.absent -= b.size;
+    b.paused = false;
     ++b.generation;
     tier_.unkeep(b);
     begin_move(b, residency::arriving);
@@ -316,6 +337,7 @@ class mover {
     if (!device_->record_stream(b.begin, copies_.stream_out())) (void)streams_.synchronize(*b.moved);
     b.state = residency::mapped;
     b.contents = true;
+    b.paused = false;
     moving_.erase(moving_list::s_iterator_to(b));
     if (!keeps_copy) let_copy_go(b);
   }

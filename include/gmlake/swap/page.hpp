@@ -10,6 +10,7 @@
 #include "gmlake/core/intrusive.hpp"
 #include "gmlake/core/types.hpp"
 #include "gmlake/swap/recomputation.hpp"
+#include "gmlake/swap/tag.hpp"
 
 namespace gmlake::swap {
 
@@ -32,6 +33,7 @@ struct page {
   stream recorded{};         ///< the last that the pool was told of beside `home`
   std::uint64_t serial = 0;  ///< in the order of birth, of all
   std::uint64_t as = 0;      ///< what the pool knows it by, as those in its place in other steps; or `by_serial`
+  tag group{};               ///< in which the pool pauses it
   std::uint32_t job = 0;     ///< whose it is
   std::uint32_t users = 0;   ///< running operations that hold it
   std::uint32_t pins = 0;

@@ -214,7 +214,8 @@ class pager {
   [[nodiscard]] result<void> unpin(address at) noexcept {
     std::scoped_lock const lock(mutex_);
     page* const p = pages_.find(at);
-    if (p == nullptr || !p->fixed) {
+    if (p == nullptr) return failure(errc::unknown_pointer, "unpin");
+    if (!p->fixed) {
       if (result<void> done = pages_.pool().unpin(at); !done) return done;
     } else if (p->pins == 0) {
       return failure(errc::invalid_argument, "unpin");
@@ -225,17 +226,33 @@ class pager {
     return {};
   }
 
-  /// As the swapping pool's, whose groups they are.
+  /// As the swapping pool's, whose groups they are. What operations use stays; for what comes back others leave.
   [[nodiscard]] pause_outcome pause(tag group, bool keeping = true) noexcept {
     std::scoped_lock const lock(mutex_);
-    pause_outcome const out = pages_.pool().pause(group, keeping);
+    pause_outcome const out = pages_.pool().pause(group, keeping, [this](address at) noexcept {
+      page const* const p = pages_.find(at);
+      return p != nullptr && p->users > 0;
+    });
     pages_.look_at_all();
     return out;
   }
   [[nodiscard]] pause_outcome resume(tag group) noexcept {
     std::scoped_lock const lock(mutex_);
-    pause_outcome const out = pages_.pool().resume(group);
+    auto const each = [&](auto f) {
+      pages_.each([&](page& p) {
+        if (p.group == group && !p.fixed) f(p);
+      });
+    };
+    pause_outcome out = pages_.pool().resume(group);
     pages_.look_at_all();
+    if (out.stayed == 0) return out;
+    each([&](page& p) { pages_.hold(p); });  // none of them leaves for another
+    each([&](page& p) {
+      if (p.where == page::place::out) (void)pages_.begin_bringing(p);
+    });
+    out = pages_.pool().resume(group);
+    pages_.look_at_all();
+    each([&](page& p) { pages_.let_go(p); });
     return out;
   }
 
@@ -263,28 +280,41 @@ class pager {
     return pages_.pool().device().account().reserved <= limit;
   }
 
-  /// Moves by hand, as the swapping pool's; those that operations use or that are pinned stay. Errors: the pool's;
-  /// `invalid_argument` for what is in use.
+  /// Moves by hand, as the swapping pool's; those that operations use or that are pinned stay, and others leave for
+  /// what comes back. Errors: the pool's; `invalid_argument` for what is in use.
   [[nodiscard]] result<void> swap_out(address at, stream last) noexcept {
     std::scoped_lock const lock(mutex_);
     page* const p = pages_.find(at);
     if (p != nullptr && p->users > 0) return failure(errc::invalid_argument, "swap_out: in use");
-    return by_hand(p, pages_.pool().swap_out(at, last));
+    result<void> done = pages_.pool().swap_out(at, last);
+    if (p != nullptr) pages_.look_at(*p);
+    return done;
   }
   [[nodiscard]] result<void> swap_in(address at, stream on) noexcept {
     std::unique_lock lock(mutex_);
     page* const p = remaker_.find(lock, at);
-    result<void> done = by_hand(p, pages_.pool().swap_in(at, on));
-    return done && p != nullptr && p->discarded ? remaker_.make_apart(lock, *p, on) : done;
+    if (p == nullptr || p->fixed) return pages_.pool().swap_in(at, on);
+    pages_.hold(*p);
+    result<void> done = by_hand(*p, pages_.pool().swap_in(at, on));
+    if (done) done = pages_.bring(*p, on);
+    if (done && p->discarded) done = remaker_.make_apart(lock, *p, on);
+    pages_.let_go(*p);
+    return done;
   }
   [[nodiscard]] result<void> prefetch(address at) noexcept {
     std::scoped_lock const lock(mutex_);
-    return by_hand(pages_.find(at), pages_.pool().prefetch(at));
+    page* const p = pages_.find(at);
+    if (p == nullptr || p->fixed) return pages_.pool().prefetch(at);
+    pages_.hold(*p);
+    result<void> done = by_hand(*p, pages_.pool().prefetch(at));
+    pages_.let_go(*p);
+    return done;
   }
 
   /// Brings every block back and waits until they are there: from now on all may be used unannounced, and nothing
-  /// leaves until `go_on`. Where the limit leaves no room for all, `stayed` tells how much is away still; those come
-  /// when they are accessed, or at another `stop` after some have been freed or the limit raised.
+  /// leaves until `go_on`. Groups that are paused stay so. Where the limit leaves no room for all, `stayed` tells how
+  /// much is away still; those come when they are accessed, or at another `stop` after some have been freed or the
+  /// limit raised.
   [[nodiscard]] pause_outcome stop() noexcept {
     std::unique_lock lock(mutex_);
     stopped_ = true;
@@ -294,8 +324,12 @@ class pager {
       turns_.end(*j);
     }
     pause_outcome out;
+    auto const paused = [&](page const& p) {
+      result<bool> const is = pages_.pool().is_paused(p.begin);
+      return is && *is;
+    };
     pages_.each([&](page& p) {
-      if (p.fixed) return;
+      if (p.fixed || paused(p)) return;
       if (result<void> done = pages_.pool().swap_in(p.begin, p.last); !done && out.why.call[0] == '\0') {
         out.why = done.error();
       }
@@ -303,7 +337,9 @@ class pager {
     if (result<void> done = pages_.pool().settle(); !done && out.why.call[0] == '\0') out.why = done.error();
     pages_.look_at_all();
     if (result<void> done = remaker_.make_all(lock); !done && out.why.call[0] == '\0') out.why = done.error();
-    pages_.each([&](page& p) { (p.where == page::place::here && !p.discarded ? out.moved : out.stayed) += p.size; });
+    pages_.each([&](page& p) {
+      if (!paused(p)) (p.where == page::place::here && !p.discarded ? out.moved : out.stayed) += p.size;
+    });
     return out;
   }
   /// Ends that.
@@ -393,9 +429,10 @@ class pager {
     }
   }
 
-  [[nodiscard]] result<void> by_hand(page* p, result<void> done) noexcept {
-    if (p != nullptr) pages_.look_at(*p);
-    return done;
+  /// What came of bringing a held page; where it found no memory, others leave for it.
+  [[nodiscard]] result<void> by_hand(page& p, result<void> done) noexcept {
+    pages_.look_at(p);
+    return done || done.error().code != errc::out_of_memory ? done : pages_.begin_bringing(p);
   }
 
   [[nodiscard]] std::size_t jobs_open() const noexcept {

@@ -33,11 +33,13 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.discard(a, s, vacating::leave) } noexcept -> std::same_as<result<void>>;
   { p.unmap_absent() } noexcept -> std::same_as<result<void>>;
   { p.swap_in(a, s) } noexcept -> std::same_as<result<void>>;
+  { p.prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.end_departure() } noexcept -> std::same_as<bool>;
   { p.progress() } noexcept -> std::same_as<result<bool>>;
   { p.settle() } noexcept -> std::same_as<result<void>>;
   { k.residency_of(a) } noexcept -> std::same_as<result<residency>>;
+  { k.is_paused(a) } noexcept -> std::same_as<result<bool>>;
   { p.set_read_only(a, b) } noexcept -> std::same_as<result<void>>;
   { k.swaps() } noexcept -> std::same_as<swap_stats>;
   { p.take_carried() } noexcept -> std::same_as<carried>;
@@ -102,6 +104,7 @@ class resident_set {
     p.begin = *at;
     p.size = n;
     p.home = p.last = p.recorded = on;
+    p.group = group;
     p.serial = serials_++;
     p.as = foreseen.as != 0 ? foreseen.as : page::by_serial | p.serial;
     p.fixed = fixed;
@@ -145,6 +148,17 @@ class resident_set {
       return {};
     if (p.where == page::place::coming) return pool_->swap_in(p.begin, on);
     return fetch(p, on);
+  }
+  /// Begins that, by hand: for whoever asks for it later. Precondition and errors as for `bring`.
+  [[nodiscard]] result<void> begin_bringing(page& p) noexcept {
+    result<residency> const now = pool_->residency_of(p.begin);
+    if (!now) return failure(now.error());
+    auto const insisting = [&]() noexcept { return pool_->prefetch(p.begin); };
+    result<void> done = *now != residency::absent
+                            ? insisting()
+                            : served<void>(p.size, [&]() noexcept { return pool_->try_prefetch(p.begin); }, insisting);
+    look_at(p);
+    return done;
   }
 
   /// When a page's memory comes and goes from now on.

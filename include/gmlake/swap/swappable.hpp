@@ -11,11 +11,9 @@
 #include "gmlake/swap/backing_store.hpp"
 #include "gmlake/swap/remapping.hpp"
 #include "gmlake/swap/residency.hpp"
+#include "gmlake/swap/tag.hpp"
 
 namespace gmlake::swap {
-
-/// Which blocks are paused and resumed together.
-enum class tag : std::uint32_t {};
 
 template <class Fence>
 struct swappable {
@@ -34,6 +32,7 @@ struct swappable {
   std::optional<slot> filed;       ///< its copy in the file below, where it has been written there
   bool outdated = false;           ///< arriving: it may have been written since, before it was read only
   bool in_place = false;           ///< absent: its copy is mapped at its address
+  bool paused = false;             ///< leaving, absent: because its group was
   bool kept = false;               ///< absent: among those whose copies may be written to the file
   watchers watched;                ///< who is told when its memory goes and comes
   bool told = false;               ///< that it goes, and not yet that other memory has come

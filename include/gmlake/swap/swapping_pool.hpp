@@ -18,6 +18,7 @@
 /// Thread-safe. Its lock is taken before the pools' own. Requests of at least `smallest` bytes are swappable; the rest
 /// goes to the device pool as it is.
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -133,8 +134,8 @@ class swapping_pool {
     std::scoped_lock const lock(mutex_);
     return send(at, last, false, way);
   }
-  /// The same without its contents: nothing is copied, and they are undefined when it has come back. One that had not
-  /// left yet may still have them. Errors as for `swap_out`.
+  /// The same without its contents: nothing is copied, and they are undefined when it has come back; a copy there is
+  /// goes. One that had not left yet may still have them. Errors as for `swap_out`.
   [[nodiscard]] result<void> discard(address at, stream last, vacating way = vacating::unmap) noexcept {
     std::scoped_lock const lock(mutex_);
     return send(at, last, true, way);
@@ -157,10 +158,8 @@ class swapping_pool {
   /// contents.
   [[nodiscard]] result<void> swap_in(address at, stream on) noexcept {
     std::scoped_lock const lock(mutex_);
-    block* const b = known_.find(at);
-    if (b == nullptr) return failure(errc::unknown_pointer, "swap_in");
-    if (result<void> done = bring_back(*b, &on); !done) return done;
-    return b->state == residency::arriving ? mover_.follow_arrival(*b, on) : result<void>{};
+    result<block*> const b = brought(at, on);
+    return b ? result<void>{} : failure(b.error());
   }
 
   /// Starts to bring a block back, for whoever calls `swap_in` later. Errors as for `swap_in`.
@@ -181,23 +180,21 @@ class swapping_pool {
   /// As `swap_in`, for an access that nothing foresaw: counted as a miss where the block was absent. Blocks that are
   /// not swappable are always there.
   [[nodiscard]] result<void> access(address at, stream on) noexcept {
-    {
-      std::scoped_lock const lock(mutex_);
-      block const* const b = known_.find(at);
-      if (b == nullptr) return {};
-      if (b->state == residency::absent) ++mover_.seen().misses;
-    }
-    return swap_in(at, on);
+    std::scoped_lock const lock(mutex_);
+    block const* const b = known_.find(at);
+    if (b == nullptr) return {};
+    if (b->state == residency::absent) ++mover_.seen().misses;
+    result<block*> const done = brought(at, on);
+    return done ? result<void>{} : failure(done.error());
   }
 
   /// Keeps a block mapped, at the memory that it has from then on, until it is unpinned as often: for what registered
   /// or captured its addresses. It is brought back first. Errors as for `swap_in`.
   [[nodiscard]] result<void> pin(address at, stream on) noexcept {
-    if (result<void> done = swap_in(at, on); !done) return done;
     std::scoped_lock const lock(mutex_);
-    block* const b = known_.find(at);
-    if (b == nullptr) return failure(errc::unknown_pointer, "pin");
-    ++b->pins;
+    result<block*> const b = brought(at, on);
+    if (!b) return failure(b.error());
+    ++(*b)->pins;
     return {};
   }
   /// Errors: `unknown_pointer`; `invalid_argument` where it is not pinned.
@@ -221,12 +218,15 @@ class swapping_pool {
   }
 
   /// `callback` is told before the block's device memory goes and after other memory has come, until `unwatch` or the
-  /// block's end; its errors keep the block where it is. Pinning is for who can't be told. Errors: `unknown_pointer`,
-  /// `out_of_host_memory`.
+  /// block's end; its errors keep the block where it is. Where others know already that it goes, it is told at once.
+  /// Pinning is for who can't be told. Errors: `unknown_pointer`, `out_of_host_memory`, the callback's; then it isn't.
   [[nodiscard]] result<watcher> watch(address at, remap_callback callback) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
     if (b == nullptr) return failure(errc::unknown_pointer, "watch");
+    if (b->told) {
+      if (result<void> heard = callback(b->begin, b->size, remapping::going); !heard) return failure(heard.error());
+    }
     return b->watched.add(std::move(callback));
   }
   /// Errors: `unknown_pointer`; `invalid_argument` where there is no such watcher.
@@ -237,17 +237,26 @@ class swapping_pool {
     return b->watched.remove(who) ? result<void>{} : failure(errc::invalid_argument, "unwatch");
   }
 
-  /// Sends a group's blocks to host memory, or discards their contents, waits until their memory is free and gives it
-  /// back to the device as far as nothing else lies on it. Work on their streams is waited for. What can't leave stays.
+  /// Sends a group's blocks to host memory, or discards their contents, also of those that have left, waits until their
+  /// memory is free and gives it back to the device as far as nothing else lies on it. Work on their streams is waited
+  /// for. What can't leave stays, and so does what `in_use(address)` says, which must not call the pool. The others are
+  /// paused until they come back, by `resume` or otherwise.
   [[nodiscard]] pause_outcome pause(tag group, bool keeping = true) noexcept {
+    return pause(group, keeping, [](address) noexcept { return false; });
+  }
+  template <std::predicate<address> InUse>
+  [[nodiscard]] pause_outcome pause(tag group, bool keeping, InUse in_use) noexcept {
     std::scoped_lock const lock(mutex_);
     pause_outcome out;
     bytes leaves = 0;
     for (block& b : all_) {
-      if (b.group != group || b.state == residency::absent) continue;
-      result<void> done = b.pins > 0 ? result<void>(failure(errc::invalid_argument, "pause: pinned"))
-                                     : depart(b, b.on, !keeping, vacating::unmap);
-      if (done) leaves += b.size;
+      if (b.group != group || (b.state == residency::absent && keeping)) continue;
+      bool const there = b.state != residency::absent;
+      result<void> done;
+      if (b.pins > 0) done = failure(errc::invalid_argument, "pause: pinned");
+      else if (in_use(b.begin)) done = failure(errc::invalid_argument, "pause: in use");
+      else done = depart(b, b.on, !keeping, vacating::unmap);
+      if (done && there) leaves += b.size;
       count(out, b, done);
     }
     // What has left goes back to the device while the rest is copied, as the driver's calls for that take their time;
@@ -261,6 +270,9 @@ class swapping_pool {
     });
     if (!done && out.stayed == 0) out.why = done.error();
     recount(out, group, residency::absent);
+    for (block& b : all_) {
+      if (b.group == group) b.paused = b.state == residency::absent || b.state == residency::leaving;
+    }
     (void)device_->trim();
     return out;
   }
@@ -312,6 +324,13 @@ class swapping_pool {
     if (b == nullptr) return failure(errc::unknown_pointer, "served_in_place");
     return b->in_place;
   }
+  /// Whether it is away because its group was paused. Error: `unknown_pointer`.
+  [[nodiscard]] result<bool> is_paused(address at) const noexcept {
+    std::scoped_lock const lock(mutex_);
+    block const* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "is_paused");
+    return b->paused;
+  }
   /// How often other memory has come under a block: whoever registered it must do so again when this has changed.
   /// Error: `unknown_pointer`.
   [[nodiscard]] result<std::uint64_t> generation_of(address at) const noexcept {
@@ -353,7 +372,9 @@ class swapping_pool {
   }
 
   [[nodiscard]] result<void> depart(block& b, stream last, bool discarding, vacating way) noexcept {
-    if (b.state == residency::leaving || b.state == residency::absent) return {};
+    if (b.state == residency::leaving || b.state == residency::absent) {
+      return discarding ? mover_.discard_copy(b) : result<void>{};
+    }
     if (b.state == residency::arriving && way == vacating::unmap) {
       if (result<bool> done = mover_.finish_arriving(b, true); !done) return failure(done.error());
     }
@@ -373,7 +394,17 @@ class swapping_pool {
       result<bool> const come = mover_.finish_arriving(b, true);
       return come && *come;
     }
-    return mover_.files() && end_a_departure();
+    if (mover_.files() && end_a_departure()) return true;
+    return std::ranges::any_of(all_, [this](block& b) noexcept { return mover_.spare_copy(b); });
+  }
+
+  /// The block, for what is queued on `on` from now on.
+  [[nodiscard]] result<block*> brought(address at, stream on) noexcept {
+    block* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "swap_in");
+    result<void> done = bring_back(*b, &on);
+    if (done && b->state == residency::arriving) done = mover_.follow_arrival(*b, on);
+    return done ? result<block*>(b) : failure(done.error());
   }
 
   /// mapped or arriving, whatever it was; work on `last`, if there is one, may have used it in place.
