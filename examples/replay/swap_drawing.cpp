@@ -104,6 +104,7 @@ report_swap_section swap_section_of(swap_subject const& of) {
           .step = milliseconds(of.time),
           .least_peak = of.least_peak,
           .limit = of.limit,
+          .least_limit = of.least_limit,
           .least_step = milliseconds(of.least_time),
           .schedules = {}};
 }

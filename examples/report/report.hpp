@@ -87,6 +87,7 @@ struct report_swap_section {
   double step = 0;       ///< likewise, in ms
   bytes least_peak = 0;  ///< of any schedule without stalls
   bytes limit = 0;
+  bytes least_limit = 0;  ///< that some schedule meets: what can't be away
   double least_step = 0;  ///< of any schedule under the limit; 0: none meets it
   std::vector<report_swap> schedules;
 };

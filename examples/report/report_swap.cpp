@@ -143,7 +143,11 @@ std::string render_swaps(report_swap_section const& s) {
   std::string out = "<section><h2>" + escaped(s.name) + "</h2><p>A step takes " + readable(s.peak) + " and " +
                     ms(s.step) + "; " + escaped(s.machine) + ". Without stalls no schedule brings its peak below " +
                     readable(s.least_peak) + " (" + saved(s, s.least_peak) + " less)";
-  if (s.least_step > 0) out += "; under " + readable(s.limit) + " it takes " + ms(s.least_step) + " at least";
+  if (s.limit < s.least_limit) {
+    out += "; none meets the limit of " + readable(s.limit) + ", as " + readable(s.least_limit) + " can't be away";
+  } else if (s.least_step > 0) {
+    out += "; under " + readable(s.limit) + " it takes " + ms(s.least_step) + " at least";
+  }
   out +=
       ".</p><h3>Memory over the step, and what crosses the link</h3><ul class=\"legend\"><li><i "
       "class=\"l\"></i>resident"

@@ -139,6 +139,9 @@ TEST_CASE("a limit that nothing can meet is told with what can't be away, and en
   CHECK(r["least_ms"].is_null());
   CHECK(r["least_limit"].get<std::uint64_t>() > 10 << 20);
   CHECK(run("--json --swap lowest-peak --swap-limit 10MiB " + cnn()).status == 0);
+  std::string const page = scratch + "/impossible.html";
+  CHECK(run("--swap all --swap-limit 10MiB --report " + page + " " + cnn()).status == 1);
+  CHECK(contains(contents(page), "none meets the limit of 10.0 MiB, as "));
 }
 
 TEST_CASE("a trace that can't be planned for is told with what it lacks, and ends with status 2") {
