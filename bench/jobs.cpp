@@ -8,8 +8,8 @@
 // the sum of all kernels' times, what each lane must carry whatever the order of steps, or what a job would take alone,
 // whichever is the largest.
 //
-//     gmlake-bench-jobs [--jobs NAME:STEPS...] [--guest NAME:STEPS] [--share X...] [--launch-us T] [--link X]
-//                      [--jitter X] [--warm N] [--folder FOLDER]
+//     gmlake-bench-jobs [--jobs NAME:STEPS...] [--guest NAME:STEPS] [--share X...] [--launch-us T]
+//                      [--call-us T] [--link X] [--jitter X] [--ungated] [--warm N] [--folder FOLDER]
 
 #include <algorithm>
 #include <cstddef>
@@ -25,6 +25,7 @@
 
 #include "bench/command_line.hpp"
 #include "bench/support/emulated_program.hpp"
+#include "bench/support/emulated_settings.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/swap/coverage.hpp"
 #include "gmlake/swap/machine.hpp"
@@ -47,19 +48,7 @@ struct settings {
   std::optional<named_job> guest;
   std::vector<double> shares{0.8, 0.6, 0.5};
   std::uint32_t warm = 12;
-  double jitter = 0.05;
-  double launch_us = 25;  ///< of the host, for an operation
-  double link = 55;       ///< 10⁹ bytes a second each way
-
-  [[nodiscard]] emulated_costs costs() const {
-    emulated_costs c;
-    c.launch = in_ns(launch_us);
-    c.link.out.bytes_per_second = c.link.in.bytes_per_second = static_cast<std::uint64_t>(link * 1e9);
-    return c;
-  }
-
- private:
-  [[nodiscard]] static swap::time in_ns(double us) { return swap::time(static_cast<swap::time::rep>(us * 1e3)); }
+  emulated_settings gpu;
 };
 
 struct run_figures {
@@ -73,7 +62,7 @@ struct run_figures {
 struct running_job {
   running_job(emulated_machine& on, swap::program const& p, settings const& s, std::uint32_t number, swap::job_id id,
               std::uint32_t until)
-      : program(std::make_unique<emulated_program>(on, p, s.jitter, stream{4 + number}, id)), steps(until) {}
+      : program(std::make_unique<emulated_program>(on, p, s.gpu.jitter, stream{4 + number}, id)), steps(until) {}
 
   std::unique_ptr<emulated_program> program;
   std::uint32_t steps;  ///< that it takes in all
@@ -84,7 +73,7 @@ struct running_job {
 class joint_run {
  public:
   joint_run(std::vector<swap::program> const& programs, swap::program const* guest, settings const& s)
-      : programs_(&programs), guest_(guest), settings_(&s), machine_(s.costs()) {}
+      : programs_(&programs), guest_(guest), settings_(&s), machine_(s.gpu.costs()) {}
 
   /// `limit`: none, to measure. Errors: the pager's.
   [[nodiscard]] result<run_figures> run(std::optional<bytes> limit) {
@@ -287,16 +276,7 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--share", given.shares, "Limits, as shares of the joint peak. Default: 0.8 0.6 0.5")
       ->type_name("X")
       ->check(between(0.01, 1));
-  app.add_option("--launch-us", given.launch_us, "Host time of an operation's launch. Default: 25")
-      ->type_name("T")
-      ->check(between(0, 1e6));
-  app.add_option("--link", given.link,
-                 "What the link carries each way, in GB/s; pagers think 55 until copies tell. Default: 55")
-      ->type_name("X")
-      ->check(between(0.01, 1e6));
-  app.add_option("--jitter", given.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
-      ->type_name("X")
-      ->check(between(0, 0.9));
+  given.gpu.add_to(app);
   app.add_option("--warm", given.warm, "Steps of each job before those that count. Default: 12")
       ->type_name("N")
       ->check(CLI::Range(0U, 1'000'000U));

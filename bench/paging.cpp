@@ -7,11 +7,11 @@
 // end. The rest is of the last 8 steps: medians of time and driver calls (access counts by the chunk); means of the
 // times that the host waited for the device, of evictions and misses.
 //
-//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--jitter X]
+//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X] [--jitter X]
+//     [--ungated]
 //                         default: bench/traces/accesses
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +26,7 @@
 #include "bench/command_line.hpp"
 #include "bench/support/emulated_gpu.hpp"
 #include "bench/support/emulated_program.hpp"
+#include "bench/support/emulated_settings.hpp"
 #include "bench/traces.hpp"
 #include "gmlake/swap/coverage.hpp"
 #include "gmlake/swap/machine.hpp"
@@ -42,24 +43,8 @@ constexpr std::uint32_t looked_at = 8;  // of the last steps: the pools have set
 struct settings {
   std::string folder = std::string(shipped_traces()) + "/accesses";
   std::uint32_t steps = 32;
-  double share = 0.65;    ///< of the peak
-  double launch_us = 25;  ///< of the host, for an operation
-  double call_us = 80;    ///< and for a driver call
-  double link = 55;       ///< 10⁹ bytes a second each way
-  bool ungated = false;   ///< copies out let no mapping in between
-  double jitter = 0.05;   ///< by which share a kernel takes longer or shorter than recorded, at the most
-
-  [[nodiscard]] emulated_costs costs() const {
-    emulated_costs c;
-    c.launch = in_ns(launch_us);
-    c.driver_call = in_ns(call_us);
-    if (ungated) c.piece = 0;
-    c.link.out.bytes_per_second = c.link.in.bytes_per_second = static_cast<std::uint64_t>(link * 1e9);
-    return c;
-  }
-
- private:
-  [[nodiscard]] static swap::time in_ns(double us) { return swap::time(std::llround(1e3 * us)); }
+  double share = 0.65;  ///< of the peak
+  emulated_settings gpu;
 };
 
 /// What one step came to.
@@ -156,14 +141,14 @@ void end_row(std::vector<step_figures> const& last, swap::time bound, std::optio
 }
 
 void row(std::string const& name, swap::program const& p, settings const& s) {
-  swap::setting const at(p, s.costs().link, swap::smallest_worth_moving);
+  swap::setting const at(p, s.gpu.costs().link, swap::smallest_worth_moving);
   auto const limit = static_cast<bytes>(s.share * static_cast<double>(at.peak()));
-  begin_row(name, limit, plain_step(p, s.costs()));
+  begin_row(name, limit, plain_step(p, s.gpu.costs()));
   if (limit < swap::least_limit(at)) {
     std::printf(" no schedule: %.0f MiB can't be away\n", mib(swap::least_limit(at)));
     return;
   }
-  paged_program running(p, s.costs(), s.jitter);
+  paged_program running(p, s.gpu.costs(), s.gpu.jitter);
   if (auto const done = running.begin(limit); !done) {
     std::printf(" failed before the first step: %s: %s\n", done.error().call, to_string(done.error().code));
     return;
@@ -204,7 +189,6 @@ std::size_t table(settings const& s) {
 
 /// The settings, or the status to exit with.
 std::variant<settings, int> parse(int argc, char** argv) {
-  constexpr double a_second = 1e6;
   settings s;
   CLI::App app{"Repeats recorded steps over a pager within a share of their peaks, on a GPU in emulated time.",
                "gmlake-bench-paging"};
@@ -215,21 +199,7 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--share", s.share, "Limit, as a share of the peak. Default: 0.65")
       ->type_name("X")
       ->check(between(0.01, 1));
-  app.add_option("--launch-us", s.launch_us, "Host time of an operation's launch. Default: 25")
-      ->type_name("T")
-      ->check(between(0, a_second));
-  app.add_option("--call-us", s.call_us, "Host time of a driver call, or of access to a chunk. Default: 80")
-      ->type_name("T")
-      ->check(between(0, a_second));
-  app.add_flag("--ungated", s.ungated,
-               "Access to a chunk waits a millisecond beside copies out, not for a piece of one");
-  app.add_option("--link", s.link,
-                 "What the link carries each way, in GB/s; pagers think 55 until copies tell. Default: 55")
-      ->type_name("X")
-      ->check(between(1, 1000));
-  app.add_option("--jitter", s.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
-      ->type_name("X")
-      ->check(between(0, 0.99));
+  s.gpu.add_to(app);
   if (auto const status = status_of(app, argc, argv)) return *status;
   return s;
 }

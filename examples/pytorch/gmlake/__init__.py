@@ -179,14 +179,15 @@ def prefetch(*what: Any) -> None:
 
 def pause(tag: Hashable = None, keep: bool = True, device: Any = None) -> int:
     """Sends everything that was made with that tag to the host, or discards its contents, and gives the memory back to
-    the device; waits until it has. Returns the bytes that have no memory now. Raises `Error` where some could not leave:
-    then the others have."""
+    the device; waits until it has. Returns the bytes that have no memory now. Raises `Error` where some could not leave,
+    as what an operator inside `swap` uses at that time: then the others have. It stays paused until `resume`, or until
+    something of it is wanted: also when a `swap` ends."""
     return swapping.pause(_ordinal(device), tag, keep)
 
 
 def resume(tag: Hashable = None, device: Any = None) -> int:
     """Brings everything with that tag back, and waits until it is; discarded contents come back undefined. Returns the
-    bytes that have memory now. Raises `Error` where there is no memory for some."""
+    bytes that have memory now. Inside `swap` others leave for it. Raises `Error` where there is no memory for some."""
     return swapping.resume(_ordinal(device), tag)
 
 
