@@ -72,7 +72,10 @@ _CHOOSING = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "GMLAKE_AUTOSTART"
 def _package() -> pathlib.Path:
     found = importlib.util.find_spec("gmlake")
     if found is None or not found.submodule_search_locations:
-        raise ValueError(f"gmlake is not installed for {sys.executable}: pip install {CHECKOUT}/examples/pytorch")
+        raise ValueError(
+            f"gmlake is not installed for {sys.executable}: "
+            f"pip install setuptools wheel; pip install --no-build-isolation {CHECKOUT}/examples/pytorch"
+        )
     package = pathlib.Path(found.submodule_search_locations[0])
     if not list((package / "lib").glob("libgmlake_torch_*.so")):
         raise ValueError(f"gmlake's libraries are not built: there is none in {package}/lib")

@@ -26,7 +26,7 @@ torch_device& used(int device) {
 }
 
 tools::report live_report() {
-  tools::report page{.backend = "CUDA", .scale = 1, .sections = {}, .swaps = {}};
+  tools::report page{.live = true, .backend = "CUDA", .scale = 1, .sections = {}, .swaps = {}};
   torch_process& process = torch_process::get();
   process.each_device([&](torch_device& d) {
     torch_recording const* const recorded = process.recording(d.ordinal());

@@ -1,5 +1,6 @@
 """Builds the adapter's shared libraries with CMake, from the checkout that this folder lies in.
 
+    pip install setuptools wheel
     pip install --no-build-isolation ./examples/pytorch
 
 Without build isolation the PyTorch that is installed is found, and the full adapter is compiled against it; with it, or
@@ -37,6 +38,10 @@ class BuildLibraries(build_py):
     def run(self) -> None:
         super().run()
         build = HERE / "build" / "cmake"
+        libraries = build / "python" / "gmlake" / "lib"
+        # An earlier installation may have been for another PyTorch, or for none.
+        for stale in (build / "CMakeCache.txt", *libraries.glob("*.so")):
+            stale.unlink(missing_ok=True)
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         subprocess.run(
             [
@@ -57,7 +62,7 @@ class BuildLibraries(build_py):
         subprocess.run(["cmake", "--build", str(build), "--parallel", "--target", "gmlake-torch"], check=True)
         to = pathlib.Path(self.build_lib) / "gmlake" / "lib"
         to.mkdir(parents=True, exist_ok=True)
-        for library in (build / "python" / "gmlake" / "lib").glob("*.so"):
+        for library in libraries.glob("*.so"):
             shutil.copy2(library, to)
 
 

@@ -91,7 +91,8 @@ std::string why_closed(backend_kind kind) {
 /// Replays every trace through every preset. Returns the exit status.
 int replay_all(command_line c) {
   std::vector<run_record> records;
-  report page{.backend = std::string(to_string(c.backend)), .scale = c.scale, .sections = {}, .swaps = {}};
+  report page{
+      .live = false, .backend = std::string(to_string(c.backend)), .scale = c.scale, .sections = {}, .swaps = {}};
   progress shown;
   if (!c.plan.empty() && !std::filesystem::exists(c.plan)) return say(c.plan + ": no such file"), bad_input;
   if (!c.plan.empty()) {

@@ -32,7 +32,7 @@ std::string failure_of(swap_record const& r) {
 
 int swap_all(command_line const& c) {
   std::vector<swap_record> records;
-  report page{.backend = {}, .scale = c.scale, .sections = {}, .swaps = {}};
+  report page{.live = false, .backend = {}, .scale = c.scale, .sections = {}, .swaps = {}};
   progress shown;
   bool ok = true;
   for (std::string const& path : c.traces) {

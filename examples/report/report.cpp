@@ -71,8 +71,8 @@ std::string table(report const& r) {
   std::string out =
       "<div class=\"scroll\"><table><thead><tr><th>preset</th><th>peak reserved, MiB</th><th>lost</th>"
       "<th class=\"wide\">driver calls</th><th>driver, ms</th><th class=\"wide\">stitches</th><th "
-      "class=\"wide\">reused</th>"
-      "<th class=\"wide\">ns a call</th>";
+      "class=\"wide\">reused</th>";
+  if (!r.live) out += "<th class=\"wide\">ns a call</th>";
   if (limits) out += "<th>smallest limit, MiB</th>";
   out += "</tr></thead><tbody>";
   for (report_section const& s : r.sections) {
@@ -87,7 +87,8 @@ std::string table(report const& r) {
              mebibytes(run.reserved_peak) + bar(run, widest) + "</td><td>" + percent(run.lost()) +
              "</td><td class=\"wide\">" + grouped(run.driver_calls) + "</td><td>" + fixed(run.driver_ms, 1) +
              "</td><td class=\"wide\">" + grouped(run.stitches) + "</td><td class=\"wide\">" +
-             grouped(run.stitch_hits) + "</td><td class=\"wide\">" + fixed(run.ns_per_op, 0) + "</td>";
+             grouped(run.stitch_hits) + "</td>";
+      if (!r.live) out += "<td class=\"wide\">" + fixed(run.ns_per_op, 0) + "</td>";
       if (limits) out += "<td>" + (run.min_limit != 0 ? mebibytes(run.min_limit) : std::string("-")) + "</td>";
       out += "</tr>";
     }
@@ -105,8 +106,9 @@ std::string maps(report_section const& s) {
     pending |= std::any_of(r.peak->blocks.begin(), r.peak->blocks.end(), [](auto const& b) { return b.pending; });
   }
   if (width == 0) return {};
-  std::string out = "<h3>Every byte held at the peak, event " + grouped(s.peak_event + 1) +
-                    ", in order of address</h3><ul class=\"legend\"><li><i class=\"l\"></i>live</li>";
+  std::string const when = s.events > 0 ? "at the peak, event " + grouped(s.peak_event + 1) : "now";
+  std::string out =
+      "<h3>Every byte held " + when + ", in order of address</h3><ul class=\"legend\"><li><i class=\"l\"></i>live</li>";
   if (stitched) out += "<li><i class=\"s\"></i>taken for a stitch, and the stitch's contiguous view below</li>";
   if (pending) out += "<li><i class=\"p\"></i>freed, its stream not yet past it</li>";
   out += "<li><i class=\"f\"></i>free</li></ul>";
@@ -157,15 +159,20 @@ std::string render(report const& r) {
   bool const swaps_only = r.sections.empty() && !r.swaps.empty();
   std::string out =
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\"><title>gmlake-replay</title><style>";
+      "content=\"width=device-width,initial-scale=1\"><title>";
+  out += r.live ? "gmlake</title><style>" : "gmlake-replay</title><style>";
   out += page_style;
   out += std::string("</style></head><body><main><h1>") +
          (swaps_only ? "What training steps swap to the host, and when"
+          : r.live   ? "GPU memory that a program needs, and what gmlake takes"
                      : "GPU memory that traces need, and what allocators take") +
          "</h1>";
-  if (!swaps_only) {
-    out += "<p>" + headline(r) + "</p><p class=\"soft\">Replayed by gmlake-replay on the " + escaped(r.backend) +
-           " backend" + scaled(r.scale) +
+  if (r.live && r.sections.empty()) {
+    out += "<p>No memory has been allocated on any device.</p>";
+  } else if (!swaps_only) {
+    out += "<p>" + headline(r) + "</p><p class=\"soft\">" +
+           (r.live ? "Live, on the " : "Replayed by gmlake-replay on the ") + escaped(r.backend) + " backend" +
+           scaled(r.scale) +
            ". Lost is what is reserved beyond the peak requested, as a part of what is reserved.</p>" + table(r);
   }
   if (!r.swaps.empty()) {

@@ -93,6 +93,7 @@ struct report_swap_section {
 };
 
 struct report {
+  bool live = false;  ///< what a program took, not replays
   std::string backend;
   double scale = 1;
   std::vector<report_section> sections;

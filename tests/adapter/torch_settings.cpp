@@ -114,6 +114,7 @@ TEST_CASE("every key means the same by keyword and in the environment") {
   CHECK(set("auto_gc", "0.5").idle_addresses == 512_MiB);
   CHECK(set("auto_gc", "0").idle_addresses == bytes{0});
   CHECK(set("frag_limit", "536870912").frag_limit == 512_MiB);
+  CHECK(set("frag_limit", "0").frag_limit == 0);
   CHECK(set("reuse_limit", "1.5").reuse_limit == 1.5);
   CHECK(set("reuse_limit", "1").reuse_limit == 1.0);
   CHECK(set("defrag_level", "0").defrag_level == 0);
@@ -163,7 +164,7 @@ TEST_CASE("a wrong value is an error that says what is wanted, and changes nothi
       refuses(key, value);
     }
   }
-  for (char const* key : {"limit", "chunk", "frag_limit", "host"}) refuses(key, "0");
+  for (char const* key : {"limit", "chunk", "host"}) refuses(key, "0");
   for (char const* value : {"0%", "-5%", "101%", "%", "ten%", "nan%", "inf%", "5%%", "5 %"}) refuses("limit", value);
   for (char const* key : {"wait", "rdma", "vmm_defragment", "in_place", "leave_mapped"}) {
     for (char const* value : {"", "2", "-1", "true", "yes", "01", "1 "}) refuses(key, value);

@@ -327,6 +327,12 @@ def test_a_damaged_pickle_is_an_error_of_one_line(bytes_, tmp_path, capsys):
         {"segments": [], "device_traces": [[{"addr": 1}]]},
         {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": "2,0\nf,0"}]]},
         {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": -2}]]},
+        {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": True}]]},
+        {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 1 << 200}]]},
+        {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 10**5000}]]},
+        {"segments": [], "device_traces": [[{"action": "alloc", "addr": (1, 2), "size": 2}]]},
+        {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 2, "stream": []}]]},
+        {"segments": [{"address": 1, "blocks": [{"size": 2.5, "state": "active_allocated"}]}], "device_traces": [[]]},
     ],
 )
 def test_what_is_no_snapshot_is_an_error(snapshot, tmp_path, capsys):
@@ -334,6 +340,31 @@ def test_what_is_no_snapshot_is_an_error(snapshot, tmp_path, capsys):
     path.write_bytes(pickle.dumps(snapshot))
     assert main([str(path)]) == 2
     assert "no memory snapshot" in capsys.readouterr().err
+
+
+# A list within lists, and a tuple of twice a tuple of twice a tuple.
+DEEP = b"]" + b"]" * 100_000 + b"a" * 100_000
+SHARED = b")" + b"2\x86" * 60
+
+
+@pytest.mark.parametrize("size", [DEEP, SHARED], ids=["deep", "shared"])
+def test_what_can_not_be_printed_is_not_printed(size, tmp_path, capsys):
+    event = b"}(U\x06actionU\x05allocU\x04addrK\x01U\x04size" + size + b"u"
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(b"\x80\x02}(U\x08segments]U\x0ddevice_traces]]" + event + b"aau.")
+    assert main([str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("gmlake: ") and said.count("\n") == 1 and "'size' is no number" in said
+
+
+def test_the_snapshot_is_not_overwritten(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(before := pickle.dumps(Allocator().snapshot()))
+    monkeypatch.chdir(tmp_path)
+    for output in (str(path), "./snapshot.pickle"):
+        assert main([str(path), output]) == 2
+        assert "would take the place of the snapshot" in capsys.readouterr().err
+    assert path.read_bytes() == before
 
 
 def test_a_snapshot_without_history_says_what_was_not_on():

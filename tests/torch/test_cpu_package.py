@@ -629,6 +629,22 @@ if __name__ == "__main__":
     assert (place.folder / "run.csv.gz").exists() and (place.folder / f"run.pid{pid}.csv.gz").exists()
 
 
+def test_processes_started_by_others_write_files_of_their_own_and_tell_no_note_again(place):
+    name = place.script("""
+import subprocess, sys, torch
+for _ in range(2):
+    child = subprocess.Popen([sys.executable, "-c", "import torch"])
+    child.wait()
+    print(child.pid)
+""")
+    done = place.python("-m", "gmlake", "--record", "run.csv.gz", "--report", "run.html", name)
+    names = {"run.csv.gz", "run.gpu2.csv.gz", "run.html"}
+    for pid in done.stdout.split():
+        names |= {f"run.pid{pid}.csv.gz", f"run.pid{pid}.gpu2.csv.gz", f"run.pid{pid}.html"}
+    assert {f.name for f in place.folder.glob("run*")} == names
+    assert done.stderr.count("a note") == 1
+
+
 LOOK = "import gmlake, sys; print(gmlake.enabled(), 'torch' in sys.modules, sys.argv, __name__)"
 
 

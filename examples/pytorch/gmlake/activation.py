@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+from .environment import first_to_tell
 from .library import LEVELS, Error, Library
 from .pluggable import pluggable
 from .recording import asked_by_environment
@@ -18,7 +19,6 @@ _FLAGS |= {"plan": ("off", "auto")}
 _switched_on: Library | None = None
 _given: dict[str, object] = {}  # the settings of all calls so far
 _beside: tuple[Library, Any] | None = None  # for pools of memory while PyTorch keeps its own allocator
-_told: set[str] = set()
 
 
 def enable(level: str, settings: dict[str, object]) -> None:
@@ -146,7 +146,6 @@ def _tell_notes(library: Library) -> None:
 
 
 def _tell(note: str) -> None:
-    # Once a process, and of several ranks only the first one's.
-    if note not in _told and os.environ.get("RANK", "0") == "0":
-        _told.add(note)
+    # Once, whatever processes are started, and of several ranks only the first one's.
+    if os.environ.get("RANK", "0") == "0" and first_to_tell(note):
         print(note, file=sys.stderr)

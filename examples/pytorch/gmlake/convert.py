@@ -33,8 +33,13 @@ def _converted(snapshot: str | os.PathLike[str] | dict[str, Any], device: int) -
     held = snapshot if isinstance(snapshot, dict) else read_plain_pickle(snapshot)
     try:
         return trace_of(held, device)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise Error(f"gmlake: this is no memory snapshot of PyTorch's: {type(error).__name__}: {error}") from error
+    except Error:
+        raise
+    # A pickle may hold anything where a snapshot has a text or a number, even what can't be printed.
+    except Exception as error:
+        plain = isinstance(error, (AttributeError, TypeError)) or (error.args and type(error.args[0]) is str)
+        told = f": {error}" if plain else ""
+        raise Error(f"gmlake: this is no memory snapshot of PyTorch's: {type(error).__name__}{told}") from error
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("the trace's name is given twice")
     output = options.trace or options.output or str(pathlib.Path(options.snapshot).with_suffix(".csv.gz"))
     try:
+        if os.path.exists(output) and os.path.samefile(output, options.snapshot):
+            raise Error(f"gmlake: the trace would take the place of the snapshot {options.snapshot}")
         text, counts = _converted(options.snapshot, options.device)
         write(output, text.encode())
     except Error as error:

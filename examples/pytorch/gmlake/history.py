@@ -63,8 +63,6 @@ class _Trace:
         self._streams: dict[int, int] = {}
 
     def allocate(self, address: int, block: Block) -> None:
-        if not isinstance(block.size, int) or block.size < 0:
-            raise TypeError(f"a block of {block.size!r} bytes")
         stream = self._streams.setdefault(block.stream, len(self._streams))
         self.lines.append(f"a,{self._next},{block.size},{stream}\n")
         self.live[address] = self._next, block
@@ -134,31 +132,40 @@ def _others(snapshot: dict[str, Any]) -> str:
     return f"; with a history: device {', '.join(with_history)}" if with_history else ""
 
 
+def _number(of: dict[str, Any], name: str, otherwise: int | None = None) -> int:
+    """A size, an address or a stream. A pickle may hold anything in its place, even what can't be hashed or printed."""
+    value = of.get(name, otherwise)
+    if type(value) is not int or not 0 <= value < 1 << 64:
+        raise TypeError(f"{name!r} is no number, or none of 64 bits")
+    return value
+
+
 def _live_blocks(snapshot: dict[str, Any], device: int) -> Iterator[tuple[int, Block]]:
     for segment in snapshot["segments"]:
         if segment.get("device", 0) != device:
             continue
-        address = segment["address"]
+        address = _number(segment, "address")
         for block in segment["blocks"]:
             # Older snapshots give no addresses; a segment's blocks lie one after the other.
-            address = block.get("address", address)
+            address = _number(block, "address", address)
+            size = _number(block, "size")
             if block["state"] in _LIVE:
-                yield address, Block(block.get("requested_size", block["size"]), segment.get("stream", 0))
-            address += block["size"]
+                yield address, Block(_number(block, "requested_size", size), _number(segment, "stream", 0))
+            address += size
 
 
 def _block_of(entry: dict[str, Any]) -> Block:
-    return Block(entry["size"], entry.get("stream", 0))
+    return Block(_number(entry, "size"), _number(entry, "stream", 0))
 
 
 def _before(entries: list[dict[str, Any]], at_end: dict[int, Block]) -> Iterator[tuple[int, Block, bool]]:
     """The blocks that lived before the ring began, each with whether the ring frees it."""
     seen: set[int] = set()
     for entry in entries:
-        if entry["action"] in ("alloc", "free_completed") and entry["addr"] not in seen:
-            seen.add(entry["addr"])
+        if entry["action"] in ("alloc", "free_completed") and (address := _number(entry, "addr")) not in seen:
+            seen.add(address)
             if entry["action"] == "free_completed":
-                yield entry["addr"], _block_of(entry), True
+                yield address, _block_of(entry), True
     for address, block in at_end.items():
         if address not in seen:
             yield address, block, False

@@ -12,7 +12,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from .environment import of_this_process, tagged
+from .environment import claim_files, of_this_process, tagged
 from .library import Error, Library
 
 
@@ -78,6 +78,8 @@ def asked_by_environment() -> Callable[[Library], None]:
 
     def begin(library: Library) -> None:
         process = os.getpid()
+        if trace or page:
+            claim_files()
 
         def report() -> None:
             if os.getpid() == process and library.number("gmlake_device_count") > 0:

@@ -67,9 +67,11 @@ inline void* base_alloc(void* p, std::size_t* size) {
   return p;
 }
 
+/// No effect on memory that is not gmlake's: PyTorch tells of any.
 inline void record_stream(void* p, cuda_stream on) {
   if (p == nullptr) return;
-  if (result<void> const done = torch_process::get().record_stream(p, to_stream(on)); !done) {
+  result<void> const done = torch_process::get().record_stream(p, to_stream(on));
+  if (!done && done.error().code != errc::unknown_pointer) {
     throw torch_failure(describe(done.error()));
   }
 }

@@ -192,7 +192,10 @@ inline constexpr std::array keys = {
           return true;
         }},
     key{"frag_limit", "fragLimit", "a size in bytes",
-        [](torch_settings& s, std::string_view v) { return bool(s.frag_limit = to_size(v)); }},
+        [](torch_settings& s, std::string_view v) {
+          s.frag_limit = v == "0" ? std::optional<bytes>(0) : to_size(v);
+          return s.frag_limit.has_value();
+        }},
     key{"reuse_limit", "reuseLimit", "a number of at least 1",
         [](torch_settings& s, std::string_view v) {
           s.reuse_limit = to_number(v);
