@@ -58,6 +58,12 @@ cuda = types.SimpleNamespace(
     set_per_process_memory_fraction=_limit, get_device_name=lambda d: "Fake GPU", is_initialized=lambda: True,
     memory_stats=lambda d: {"requested_bytes.all.peak": peak - GiB // 2, "reserved_bytes.all.peak": peak,
                             "num_alloc_retries": 3})
+def _reset(device):
+    global peak
+    peak = GiB // 2
+
+_C = types.SimpleNamespace(_cuda_resetPeakMemoryStats=_reset)
+cuda.reset_peak_memory_stats = lambda device=0: _C._cuda_resetPeakMemoryStats(device)
 _hooks = []
 
 class Optimizer:
@@ -311,6 +317,11 @@ def test_the_probe_measures_a_program_that_says_nothing(with_torch):
     assert (done.requested_mib, done.reserved_mib, done.retries) == (5.5 * 1024, 6 * 1024, 3)
     assert done.steps == 9 and 20 <= done.step_ms < 100
     assert done.machine == {"gpu": "Fake GPU", "torch": "2.11.0"}
+
+
+def test_peaks_that_the_program_resets_count(with_torch):
+    done = run(python(with_torch, TRAINS + "\ntorch.cuda.reset_peak_memory_stats()\n"), "native")
+    assert (done.requested_mib, done.reserved_mib) == (5.5 * 1024, 6 * 1024)
 
 
 def test_what_the_command_says_goes_before_the_probe(with_torch):

@@ -26,6 +26,7 @@ class Measuring:
         self._began = time.perf_counter()
         self._device: int | None = None
         self._free_at_first = self._least_free = 0
+        self._peaks: dict[str, int] = {}  # before the program reset them
         self._steps: list[float] = []  # when they ended
         self._optimizer: int | None = None
         self._done = threading.Event()
@@ -35,6 +36,9 @@ class Measuring:
         import torch
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
+        # What all of PyTorch's functions that reset peaks call.
+        if reset := getattr(getattr(torch, "_C", None), "_cuda_resetPeakMemoryStats", None):
+            torch._C._cuda_resetPeakMemoryStats = lambda device: (self._note_peaks(), reset(device))[1]
         # Called as soon as CUDA is there, before the program allocates from it.
         torch.cuda._lazy_call(self._cuda_begins)
         register_optimizer_step_post_hook(self._step_ends)
@@ -53,6 +57,16 @@ class Measuring:
             torch.cuda.set_per_process_memory_fraction(min(1.0, self._cap / total), self._device)
         self._sampler = threading.Thread(target=self._sample, daemon=True)
         self._sampler.start()
+
+    def _note_peaks(self) -> dict[str, int]:
+        """The highest so far, whatever the program has reset."""
+        import torch
+
+        if self._device is not None and os.getpid() == self._process:
+            stats = torch.cuda.memory_stats(self._device)
+            for what in ("requested_bytes", "reserved_bytes"):
+                self._peaks[what] = max(self._peaks.get(what, 0), stats.get(f"{what}.all.peak", 0))
+        return self._peaks
 
     def _sample(self) -> None:
         import torch
@@ -110,9 +124,9 @@ class Measuring:
                 "reserved_mib": own.get("reserved_peak", 0) / MiB,
                 "retries": own.get("retries", 0),
             }
-        stats = torch.cuda.memory_stats(self._device)
+        peaks = self._note_peaks()
         return found | {
-            "requested_mib": stats.get("requested_bytes.all.peak", 0) / MiB,
-            "reserved_mib": stats.get("reserved_bytes.all.peak", 0) / MiB,
-            "retries": stats.get("num_alloc_retries", 0),
+            "requested_mib": peaks["requested_bytes"] / MiB,
+            "reserved_mib": peaks["reserved_bytes"] / MiB,
+            "retries": torch.cuda.memory_stats(self._device).get("num_alloc_retries", 0),
         }

@@ -138,10 +138,11 @@ class own_operations {
   setting const at(joint.program, c, smallest);
   planned_steps made{.plans = {}, .meets_target = chosen.meets_target};
   bool const plain = chosen.discarded.empty();
-  std::vector<std::uint64_t> fingerprints;
-  for (step_program const& p : jobs) fingerprints.push_back(p.fingerprint);
+  std::vector<std::uint64_t> fingerprints(jobs.size());
+  std::ranges::transform(jobs, fingerprints.begin(), &step_program::fingerprint);
   bool const again = before != nullptr && before->source() != nullptr && before->source()->fingerprints == fingerprints;
   std::shared_ptr<plan_source const> source;
+  if (plain) source = std::make_shared<plan_source const>(plan_source{best.schedule, std::move(fingerprints)});
   bool const in_turns = jobs.size() > 1 && !fit_at_once(jobs, target);
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     forecast expected{.step = best.outcome.total,
@@ -160,8 +161,6 @@ class own_operations {
     }
     if (plain && again && j == 0) made.kept = detail::as_good(*before, at, expected, better);
     if (made.kept) return made;
-    if (plain && source == nullptr)
-      source = std::make_shared<plan_source const>(best.schedule, std::move(fingerprints));
     made.plans.push_back(
         std::make_shared<step_plan const>(jobs[j], detail::moves_of(chosen, at, j), expected, in_turns, source));
   }
