@@ -648,6 +648,16 @@ for _ in range(2):
 LOOK = "import gmlake, sys; print(gmlake.enabled(), 'torch' in sys.modules, sys.argv, __name__)"
 
 
+def test_folders_and_packages_that_can_not_be_run_are_told(place):
+    (place.folder / "inert").mkdir()
+    done = place.python("-m", "gmlake", "inert", expect=2)
+    assert "inert is a folder without a __main__.py" in done.stderr and "Traceback" not in done.stderr
+    done = place.python("-m", "gmlake", "-m", "json", expect=2)
+    assert "json is a package, and has no __main__" in done.stderr and "Traceback" not in done.stderr
+    (place.folder / "inert/__main__.py").write_text("print('runs')")
+    assert place.python("-m", "gmlake", "inert").stdout == "runs\n"
+
+
 def test_the_launcher_runs_a_script_as_python_would(place):
     name = place.script("import torch\n" + LOOK)
     said = place.python("-m", "gmlake", name, "--lr", "0.1", "--limit").stdout.strip()

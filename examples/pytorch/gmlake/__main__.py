@@ -71,11 +71,15 @@ def main(arguments: list[str] | None = None) -> None:
             found = None
         if found is None:
             parser.error(f"there is no module named {command[0]}")
+        if found.submodule_search_locations and importlib.util.find_spec(f"{command[0]}.__main__") is None:
+            parser.error(f"{command[0]} is a package, and has no __main__")
         sys.argv[:] = command
         runpy.run_module(command[0], run_name="__main__", alter_sys=True)
     else:
         if not os.path.exists(command[0]):
             parser.error(f"there is no script {command[0]}")
+        if os.path.isdir(command[0]) and not os.path.exists(os.path.join(command[0], "__main__.py")):
+            parser.error(f"{command[0]} is a folder without a __main__.py")
         sys.path[0] = os.path.dirname(os.path.abspath(command[0]))
         sys.argv[:] = command
         runpy.run_path(command[0], run_name="__main__")
