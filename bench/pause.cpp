@@ -165,7 +165,7 @@ int be_tenant(Host& host, bytes n) {
 template <class Host>
 int measure(settings const& s, Host& host) {
   auto streams = must("events", cuda_events::open());
-  auto copies = must("copier", swap::cuda_copier::open());
+  auto copies = must("copier", swap::cuda_copier::open({.gated = false}));
   device_pool device(must("device", cuda_vmm::open()), must("events", cuda_events::open()));
   auto const free_now = [&] { return must("memory_info", device.backend().memory_info()).free; };
 

@@ -36,9 +36,9 @@ template <class T>
     torch_foreign_streams const& foreign) {
   using streams = torch_streams<cuda_events>;
   using copying = torch_copying<streams, swap::cuda_copier>;
-  auto const copies = [&] {
+  auto const copies = [&](bool gated) {
     return copying{streams(detail::opened(cuda_events::open({.device = device})), pauses, foreign),
-                   detail::opened(swap::cuda_copier::open({.device = device}))};
+                   detail::opened(swap::cuda_copier::open({.device = device, .gated = gated}))};
   };
   pool_options limited;
   limited.limit = s.host ? *s.host : detail::opened(host_memory_info()).total / 2;
@@ -48,7 +48,8 @@ template <class T>
   }
   auto const make = [&]<class Host>(std::unique_ptr<Host> host) -> std::unique_ptr<torch_swapper> {
     return std::make_unique<torch_swapping<Host, streams, swap::cuda_copier>>(
-        main, std::move(host), copies(), copies(), std::move(below), s.in_place, s.leave_mapped, s.chunk.has_value());
+        main, std::move(host), copies(true), copies(false), std::move(below), s.in_place, s.leave_mapped,
+        s.chunk.has_value());
   };
   auto mapped = cuda_vmm::open({.device = device, .lies_on = cuda_vmm_options::location::host});
   if (mapped) return make(std::make_unique<lake_pool<cuda_vmm>>(*std::move(mapped), limited));

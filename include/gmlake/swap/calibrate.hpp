@@ -3,7 +3,8 @@
 /// bytes' rate, each way by itself. A few milliseconds at an H200's 55 GB/s.
 ///
 /// Small copies queued back to back give the latency, a large one the rate; the best of several rounds counts, since
-/// whatever disturbs a copy makes it longer. Both ways at once may be slower than each alone.
+/// whatever disturbs a copy makes it longer (a `cuda_copier` for it had better not be gated). Both ways at once may be
+/// slower than each alone.
 
 #include <algorithm>
 #include <chrono>
