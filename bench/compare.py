@@ -139,8 +139,10 @@ class Session:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit status: 0; 1 if no run completed; 2, with a line that says why, if the command line is wrong."""
+    """Returns the exit status: 0; 1 if no run completed; 2, with a line that says why, if the command line is wrong; 130
+    if it was interrupted, after the table of what had run."""
     parser, options = _options(arguments)
+    interrupted = False
     if (options.table is not None) == bool(options.command):
         parser.error("either a command after --, or --table and a file")
     try:
@@ -148,6 +150,8 @@ def main(arguments: list[str] | None = None) -> int:
             check(options.chart)
         if options.table is not None:
             workloads = results.workloads(results.read(options.table))
+            if not workloads:
+                raise ValueError(f"{options.table} has no results")
             print(table.markdown(workloads), end="")
         else:
             for name in options.allocators:
@@ -155,16 +159,24 @@ def main(arguments: list[str] | None = None) -> int:
             if options.json is not None:
                 options.json.open("a").close()  # and if nothing can be kept
             session = Session(options.command, options.name or " ".join(options.command), options.timeout, options.json)
-            for name in in_turn(options.allocators, options.runs):
-                session.run(name)
-            for name in options.allocators if options.caps else []:
-                session.find_cap(name)
+            try:
+                for name in in_turn(options.allocators, options.runs):
+                    session.run(name)
+                for name in options.allocators if options.caps else []:
+                    session.find_cap(name)
+            except KeyboardInterrupt:
+                interrupted = True
+                print("interrupted", file=sys.stderr)
+                if not session.lines:
+                    return 130
             workloads = [session.workload()]
             print(table.details(workloads[0]), end="")
         if options.chart is not None:
             draw(workloads, options.chart)
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    if interrupted:
+        return 130
     return 0 if any(line["ok"] for each in workloads for runs in each.runs.values() for line in runs) else 1
 
 

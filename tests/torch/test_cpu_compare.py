@@ -636,3 +636,30 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch
     with pytest.raises(SystemExit), contextlib.redirect_stdout(open(os.devnull, "w")):
         compare.main(["--table", str(lines), "--chart", str(tmp_path / "chart.svg")])
     assert "pip install matplotlib" in capsys.readouterr().err
+
+
+def test_a_table_of_nothing_is_an_error_that_says_so(tmp_path, capsys):
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(SystemExit) as ended:
+        compare.main(["--table", str(tmp_path / "empty.jsonl")])
+    assert ended.value.code == 2
+    assert "empty.jsonl has no results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_what_had_run_is_told_when_the_comparison_is_interrupted(after, tmp_path, capsys, monkeypatch):
+    runs = []
+
+    def run(command, allocator, *rest):
+        if len(runs) == after:
+            raise KeyboardInterrupt
+        runs.append(allocator)
+        return real(command, allocator, *rest)
+
+    real = compare.run
+    monkeypatch.setattr(compare, "run", run)
+    command = says(tmp_path, ms_med=2.5, reserved_mib=7)
+    assert compare.main(["--allocators", "native,expandable", "--runs", "1", "--", *command]) == 130
+    said = capsys.readouterr()
+    assert said.err.endswith("interrupted\n") and "Traceback" not in said.err
+    assert ("2.5" in said.out) == (after == 1)
