@@ -72,6 +72,9 @@ def _options(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argp
     parser.add_argument("--name", help="of the workload in tables; default: the command")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds after which a run is ended")
     parser.add_argument("--table", type=pathlib.Path, metavar="FILE", help="only print the table of such a file")
+    parser.add_argument(
+        "--sessions", type=pathlib.Path, metavar="FILE", help="only print the ratios of all its sessions together"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and the command to compare under")
     options = parser.parse_args(arguments)
     if options.command[:1] == ["--"]:
@@ -143,9 +146,12 @@ def main(arguments: list[str] | None = None) -> int:
     if it was interrupted, after the table of what had run."""
     parser, options = _options(arguments)
     interrupted = False
-    if (options.table is not None) == bool(options.command):
-        parser.error("either a command after --, or --table and a file")
+    if sum((options.table is not None, options.sessions is not None, bool(options.command))) != 1:
+        parser.error("either a command after --, or --table or --sessions and a file")
     try:
+        if options.sessions is not None:
+            print(table.together(results.sessions(results.read(options.sessions), "gmlake")), end="")
+            return 0
         if options.chart is not None:
             check(options.chart)
         if options.table is not None:

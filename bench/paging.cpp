@@ -7,8 +7,8 @@
 // end. The rest is of the last 8 steps: medians of time and driver calls (access counts by the chunk); means of the
 // times that the host waited for the device, of evictions and misses.
 //
-//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X] [--jitter X]
-//     [--ungated]
+//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X]
+//                         [--jitter X] [--ungated]
 //                         default: bench/traces/accesses
 
 #include <algorithm>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Callable
 from typing import NamedTuple
 
 RESAMPLES = 2000
@@ -42,6 +43,29 @@ def ratio_to_best(of: list[float], to: list[list[float]], seed: int = 1) -> Rati
     )
     outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
     return Ratio(value, (again[outside], again[-1 - outside]))
+
+
+def over_sessions(workloads: list[list[tuple[list[float], list[list[float]]]]], seed: int = 1) -> list[Ratio]:
+    """Of each workload the mean of its sessions' ratios to the best, as in `ratio_to_best`, weighted by the runs that each
+    has `of` the allocator; and last the mean of these, with its bootstrap interval: runs are drawn again session by session.
+    A session is a pair `of`, `to`; each workload has one, with runs on both sides."""
+
+    def means(pick: Callable[[list[float]], list[float]]) -> list[float]:
+        found = []
+        for sessions in workloads:
+            ratios = [
+                statistics.median(pick(of)) / min(statistics.median(pick(runs)) for runs in to) for of, to in sessions
+            ]
+            weights = [len(of) for of, _ in sessions]
+            found.append(sum(w * r for w, r in zip(weights, ratios)) / sum(weights))
+        return found
+
+    draw = random.Random(seed)
+    again = sorted(statistics.mean(means(lambda runs: draw.choices(runs, k=len(runs)))) for _ in range(RESAMPLES))
+    outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    values = means(lambda runs: runs)
+    mean = Ratio(statistics.mean(values), (again[outside], again[-1 - outside]))
+    return [Ratio(value, None) for value in values] + [mean]
 
 
 def in_turn(allocators: list[str], runs: int) -> list[str]:

@@ -114,3 +114,14 @@ def workloads(lines: list[dict[str, Any]]) -> list[Workload]:
         )
         for name, sessions in latest.items()
     ]
+
+
+def sessions(lines: list[dict[str, Any]], allocator: str) -> dict[str, list[Workload]]:
+    """Each workload's sessions in which the allocator and others took turns. In the order of first appearance."""
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for line in lines:
+        if line["kind"] == "run":
+            found.setdefault(line["name"], {}).setdefault(line["session"], []).append(line)
+    made = {name: [Workload(name, each) for each in by.values()] for name, by in found.items()}
+    both = {name: [w for w in all_ if allocator in w.runs and len(w.runs) > 1] for name, all_ in made.items()}
+    return {name: of for name, of in both.items() if of}

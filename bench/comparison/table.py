@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from .ratio import over_sessions
 from .results import Workload
 
 
@@ -51,6 +52,24 @@ def markdown(workloads: list[Workload]) -> str:
         rows.append(row)
     machines = sorted({_machine(workload.machine) for workload in workloads})
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + "\n" + "\n".join(machines) + "\n"
+
+
+def together(workloads: dict[str, list[Workload]], allocator: str = "gmlake") -> str:
+    """All sessions' ratios to the better of the others, and their mean over the workloads. Raises ValueError where no
+    session has completed runs on both sides."""
+    columns = []
+    for field in ("step_ms", "total_s"):
+        found: dict[str, list[tuple[list[float], list[list[float]]]]] = {}
+        for name, each in workloads.items():
+            for w in each:
+                to = [values for other in w.allocators() if other != allocator and (values := w.values(other, field))]
+                if (of := w.values(allocator, field)) and to:
+                    found.setdefault(name, []).append((of, to))
+        columns.append(dict(zip([*found, "the mean"], map(str, over_sessions(list(found.values()))))) if found else {})
+    if not columns[0]:
+        raise ValueError(f"no session has completed runs under {allocator} and others")
+    rows = [f"| {_cell(name)} | {ratio} | {columns[1].get(name, '–')} |\n" for name, ratio in columns[0].items()]
+    return f"| workload | {allocator} / better of the others | all steps |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def _why(run: dict[str, Any]) -> str:

@@ -486,6 +486,7 @@ TEST_CASE("memory is mapped beside copies out, and beside calls that wait for th
   address const at = must(device.reserve(size, 0));
   block.fill(9);
   std::atomic<bool> over{false};
+  std::atomic<int> copied{0};
   std::thread copying([&] {
     auto copies = must(swap::cuda_copier::open());
     auto streams = must(cuda_events::open());
@@ -494,6 +495,7 @@ TEST_CASE("memory is mapped beside copies out, and beside calls that wait for th
       auto whole = must(streams.record(copies.stream_out()));
       must(streams.synchronize(whole));
       streams.release(whole);
+      ++copied;
     }
   });
   std::thread waiting([&] {
@@ -503,6 +505,7 @@ TEST_CASE("memory is mapped beside copies out, and beside calls that wait for th
       must(cudaFree(p));
     }
   });
+  while (copied == 0) std::this_thread::yield();
   auto const began = std::chrono::steady_clock::now();
   for (int i = 0; i < 300; ++i) {
     must(device.map(at, size, memory));

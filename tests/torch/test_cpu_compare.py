@@ -663,3 +663,29 @@ def test_what_had_run_is_told_when_the_comparison_is_interrupted(after, tmp_path
     said = capsys.readouterr()
     assert said.err.endswith("interrupted\n") and "Traceback" not in said.err
     assert ("2.5" in said.out) == (after == 1)
+
+
+def test_sessions_are_taken_together_by_their_runs(tmp_path, capsys):
+    path = tmp_path / "results.jsonl"
+    with path.open("w") as file:
+        for session, name, allocator, steps in (
+            ("1", "a", "native", [10.0, 10.0]),
+            ("1", "a", "gmlake", [9.0, 9.0]),
+            ("2", "a", "native", [20.0]),
+            ("2", "a", "expandable", [40.0]),
+            ("2", "a", "gmlake", [24.0]),
+            ("3", "a", "gmlake", [1.0]),
+            ("1", "b", "expandable", [5.0]),
+            ("1", "b", "gmlake", [6.0]),
+        ):
+            for step in steps:
+                line = {"kind": "run", "session": session, "name": name, "allocator": allocator, "ok": True, "err": ""}
+                line |= dict.fromkeys(("wall_s", "peak_used_mib", "requested_mib", "reserved_mib", "retries"), 1)
+                file.write(json.dumps(line | {"status": 0, "machine": {}, "step_ms": step}) + "\n")
+    assert compare.main(["--sessions", str(path)]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert rows == ["| a | 1.000 | – |", "| b | 1.200 | – |", "| the mean | 1.100 [1.100, 1.100] | – |"]
+    path.write_text("")
+    with pytest.raises(SystemExit):
+        compare.main(["--sessions", str(path)])
+    assert "no session has completed runs" in capsys.readouterr().err

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 
 #include <cuda.h>
 
@@ -14,9 +12,6 @@
 #include "gmlake/backend/cuda_context.hpp"
 
 namespace gmlake {
-
-/// The device's, by ordinal; null for those that have none.
-[[nodiscard]] copy_gate* cuda_copy_gate(int device) noexcept;
 
 namespace detail {
 
@@ -34,7 +29,8 @@ static_assert(sizeof(cuda_copy_gates) == 4096 && sizeof(std::atomic<std::uint32_
 
 }  // namespace detail
 
-inline copy_gate* cuda_copy_gate(int device) noexcept {
+/// The device's, by ordinal; null for those that have none.
+[[nodiscard]] inline copy_gate* cuda_copy_gate(int device) noexcept {
   auto& all = detail::all_cuda_copy_gates().of;
   return device >= 0 && static_cast<std::size_t>(device) < all.size() ? &all[static_cast<std::size_t>(device)]
                                                                       : nullptr;
