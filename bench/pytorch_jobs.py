@@ -1,13 +1,15 @@
 """What several training programs take that run side by side within a part of their joint peak, as threads of one process:
 
     python3 bench/pytorch_jobs.py [--jobs resnet50-mixed:24 gpt2:24 opt1.3b-lora-recomputed:12] [--guest resnet50-changing:8]
-                                  [--share 0.6] [--warm 12]
+                                  [--share 0.6] [--warm 12] [--profile FILE.json.gz]
 
 Each job runs the steps that stand behind its name, after as many to get warm; the guest begins when the first third of
 the jobs' steps is done, and leaves with all its memory. Runs everything twice, each time in a process of its own: without
 a limit, and inside `gmlake.swap` with that share of the first run's peak of allocated bytes. Prints one JSON object: the
 time from the last job's getting warm until all have run their steps, the peaks, whether the losses are the same, and of
-the second run each job's steps, in milliseconds, and what gmlake tells: in all, and of that time. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
+the second run each job's steps, in milliseconds, and what gmlake tells: in all, and of that time. `--profile` also writes
+what PyTorch's profiler sees of two seconds of the second, for pytorch_gaps.py, which are slower. Needs the package of
+examples/pytorch, a GPU, and what workloads.py needs.
 """
 
 import argparse
@@ -26,7 +28,15 @@ def named(text):
     return name, int(steps)
 
 
-def run(jobs, guest, warm, limit):
+def profiled(seconds, file):
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        time.sleep(seconds)
+    profile.export_chrome_trace(file)
+
+
+def run(jobs, guest, warm, limit, profile):
     import gmlake
 
     gmlake.enable(plan="off" if limit else "auto")
@@ -99,6 +109,9 @@ def run(jobs, guest, warm, limit):
         with contextlib.suppress(threading.BrokenBarrierError):
             ready.wait()
         began, before = time.perf_counter(), told()
+        if profile:
+            third.wait()
+            profiled(2, profile)
         for thread in threads:
             thread.join()
         figures = told()
@@ -122,6 +135,8 @@ def apart(given, limit):
     command += [f"{name}:{steps}" for name, steps in given.jobs]
     if given.guest is not None:
         command += ["--guest", "{}:{}".format(*given.guest)]
+    if limit and given.profile:
+        command += ["--profile", given.profile]
     environment = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8")
     said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(said.stdout.splitlines()[-1])
@@ -134,10 +149,11 @@ def main():
     options.add_argument("--guest", type=named)
     options.add_argument("--share", type=float, default=0.6)
     options.add_argument("--warm", type=int, default=12)
+    options.add_argument("--profile")
     options.add_argument("--run", type=int, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.run is not None:
-        print(json.dumps(run(given.jobs, given.guest, given.warm, given.run)))
+        print(json.dumps(run(given.jobs, given.guest, given.warm, given.run, given.profile)))
         return
     free = apart(given, 0)
     limit = int(given.share * free["peak"])

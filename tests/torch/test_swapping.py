@@ -122,6 +122,119 @@ def test_a_tag_that_nobody_knows_is_an_error():
         gmlake.pause("nobody's")
 
 
+def test_prefetching_brings_back_what_is_swapped_in_then():
+    tensor = swappable(64 * MiB, 9)
+    gmlake.pause()
+    came_back = figure("swap_arrivals")
+    gmlake.prefetch(tensor)
+    assert figure("swap_arrivals") == came_back + 1
+    gmlake.swap_in(tensor)
+    assert wrong(tensor, 9).item() == 0
+    assert figure("swap_arrivals") == came_back + 1
+
+
+def test_host_memory_pinned_ahead_serves_what_leaves():
+    gmlake.pin_host("512MiB")
+    tensor = swappable(512 * MiB, 5, "pinned")
+    gmlake.pause("pinned")
+    gmlake.resume("pinned")
+    assert wrong(tensor, 5).item() == 0
+    with pytest.raises(gmlake.Error):
+        gmlake.pin_host("900TiB")
+
+
+def test_what_has_left_is_in_the_file_where_pinned_memory_ends(tmp_path):
+    script = """
+    import torch
+    with gmlake.swappable("many"):
+        tensors = [torch.full((64 << 20,), i, dtype=torch.uint8, device="cuda") for i in range(8)]
+    assert gmlake.pause("many") == 512 << 20
+    away = gmlake.stats(0)["swap_absent"]
+    assert gmlake.resume("many") == 512 << 20
+    hand_back([away, [bool((t == i).all()) for i, t in enumerate(tensors)]])
+    """
+    away, right = run_gmlake(script, host="128MiB", swap_file=f"{tmp_path}:1GiB").value
+    assert away == 512 * MiB
+    assert right == [True] * 8
+    with pytest.raises(AssertionError, match="paused"):  # 64 MiB of it have no place
+        run_gmlake(script, host="128MiB", swap_file=f"{tmp_path}:320MiB")
+
+
+def test_a_kernel_may_touch_what_is_served_from_the_host():
+    script = """
+    import torch
+    with gmlake.swappable():
+        tensor = torch.full((64 << 20,), 3, dtype=torch.uint8, device="cuda")
+    torch.cuda.synchronize()
+    before = torch.cuda.mem_get_info()[0]
+    gmlake.pause()
+    freed = torch.cuda.mem_get_info()[0] - before
+    right = [bool((tensor == 3).all())]
+    tensor.add_(1)  # at its copy
+    gmlake.swap_in(tensor)
+    right.append(bool((tensor == 4).all()))
+    hand_back([freed, right])
+    """
+    freed, right = run_gmlake(script, in_place=True).value
+    assert freed >= 62 * MiB
+    assert right == [True, True]
+
+
+FROZEN = """
+import torch
+
+with gmlake.swappable("frozen"):
+    weights = [torch.full((64 << 20,), float(i), device="cuda") for i in range(8)]  # of 256 MiB
+torch.cuda.synchronize()
+with gmlake.swap("1280MiB", frozen=weights):
+    for _ in range(6):
+        with gmlake.step():
+            total = torch.zeros((), device="cuda", dtype=torch.float64)
+            for w in weights:
+                total += w.max()
+            assert total.item() == 28
+    figures = gmlake.stats(0)
+hand_back([figures["swap_departures"], figures["swap_copied_out"]])
+"""
+
+
+@pytest.mark.skipif(gmlake.enabled() is None, reason="gmlake is off")
+def test_frozen_tensors_are_copied_to_the_host_once():
+    departures, copied = run_gmlake(FROZEN).value
+    assert departures >= 8
+    assert copied <= 2 * GiB
+
+
+PAUSED_WITHIN = """
+import torch
+
+with gmlake.swappable("cache"):
+    cache = torch.full((512 << 20,), 7, dtype=torch.uint8, device="cuda")
+torch.cuda.synchronize()
+seen = []
+with gmlake.swap("1536MiB"):
+    gmlake.pause("cache")
+    seen.append(gmlake.stats(0)["swap_absent"])
+    for _ in range(4):
+        with gmlake.step():
+            held = [torch.ones(64 << 20, device="cuda") for _ in range(8)]
+            seen.append(sum(float(h.sum()) for h in held) == 8 * (64 << 20))
+            del held
+away = gmlake.stats(0)["swap_absent"]
+gmlake.resume("cache")
+hand_back([seen, away, bool((cache == 7).all())])
+"""
+
+
+@pytest.mark.skipif(gmlake.enabled() is None, reason="gmlake is off")
+def test_what_is_paused_within_a_limit_stays_so_until_it_is_resumed():
+    seen, away, right = run_gmlake(PAUSED_WITHIN).value
+    assert seen[0] >= 512 * MiB
+    assert seen[1:] == [True] * 4
+    assert away >= 512 * MiB
+    assert right
+
+
 TRAIN = """
 import contextlib, time, torch
 from torch import nn

@@ -8,6 +8,7 @@
 namespace gmlake {
 
 struct block;
+struct mapped_chunk;
 struct range;
 
 struct chunk {
@@ -18,10 +19,11 @@ struct chunk {
   chunk* previous = nullptr;  ///< its neighbours in the same range, by address; holes may lie between
   chunk* next = nullptr;
   range* in = nullptr;
-  std::uint32_t stitches = 0;  ///< how many stitches map it, live and idle
-  std::uint32_t looked = 0;    ///< the look at what is foreseen for which `wanted` holds
-  std::uint64_t wanted = 0;    ///< when a mapping that has no memory now wants it, at the earliest
-  std::uint64_t ready = 0;     ///< when who has left it is foreseen to be through with it
+  mapped_chunk* mappings = nullptr;  ///< by stitches, live and idle
+  std::uint32_t stitches = 0;        ///< how many those are
+  bool looked_at = false;            ///< `wanted` holds, while that is to come
+  std::uint64_t wanted = 0;          ///< when a mapping that has no memory now wants it, at the earliest
+  std::uint64_t ready = 0;           ///< when who has left it is foreseen to be through with it
 
   [[nodiscard]] address end() const noexcept { return home + size; }
 };

@@ -9,11 +9,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "gmlake/core/intrusive.hpp"
 #include "gmlake/lake/block.hpp"
-#include "gmlake/lake/chunk.hpp"
 #include "gmlake/lake/foresight.hpp"
+#include "gmlake/lake/mapped_chunk.hpp"
 
 namespace gmlake {
 
@@ -22,7 +23,7 @@ struct stitch {
   bytes size = 0;   ///< mapped: the chunks' sizes, added up
   bytes room = 0;   ///< of the reservation; more than `size` where other chunks may have to find room
   bytes base = 0;   ///< where blocks begin: the first extent's offset in its chunk
-  std::unique_ptr<chunk*[]> chunks;
+  std::unique_ptr<mapped_chunk[]> chunks;
   std::size_t count = 0;    ///< of chunks
   block* serves = nullptr;  ///< none while idle
   tick last_use = 0;        ///< idle: the stamp of its last free; what was freed up to then may still be in use
@@ -37,10 +38,12 @@ struct stitch {
   stream_index behind = nobody;  ///< vacated: whose work, up to the stamp, may still read that memory at its addresses
   tick behind_stamp = 0;
 
+  [[nodiscard]] std::span<mapped_chunk> mapped() const noexcept { return {chunks.get(), count}; }
+
   /// What it can serve from `base` on. A chunk that was taken by its free end and its free beginning, with something
   /// live between, is mapped first and last: then only what lies before `base` in it can be used a second time.
   [[nodiscard]] bytes capacity() const noexcept {
-    bool const bites_its_tail = count > 1 && chunks[0] == chunks[count - 1];
+    bool const bites_its_tail = count > 1 && chunks[0].of == chunks[count - 1].of;
     return size - (bites_its_tail ? chunks[0]->size : base);
   }
 };

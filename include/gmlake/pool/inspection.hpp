@@ -169,7 +169,12 @@ template <PoolConfig Config>
     return "idle stitches are counted";
   }
   for (range const& r : p.space.home().ranges()) {
-    for (chunk const* c = r.first_chunk; c != nullptr; c = c->next) mapped -= c->stitches;
+    for (chunk const* c = r.first_chunk; c != nullptr; c = c->next) {
+      mapped -= c->stitches;
+      std::size_t listed = 0;
+      for (mapped_chunk const* m = c->mappings; m != nullptr; m = m->next) listed += m->of == c ? 1 : 0;
+      if (listed != c->stitches) return "chunks list who maps them";
+    }
   }
   if (mapped != 0) return "chunks count their stitches";
   if (live != map.size()) return "live blocks are in the map";

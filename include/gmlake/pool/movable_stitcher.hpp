@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <new>
 #include <span>
-#include <tuple>
 #include <vector>
 
+#include "gmlake/pool/ranked_extents.hpp"
 #include "gmlake/pool/stitch_maker.hpp"
+#include "gmlake/pool/wanted_chunks.hpp"
 
 namespace gmlake {
 
@@ -61,9 +61,8 @@ class movable_stitcher : private stitch_maker<Config> {
 
   /// What is known of the block that a movable stitch serves.
   void foresee(stitch& s, foresight const& f) noexcept {
-    p_->wants.note(s);
     s.foreseen = f;
-    p_->wants.note(s);
+    note_wants(s);
   }
 
   /// Takes the memory from under a movable block and gives it to the lake, free for all; the block keeps its address.
@@ -109,7 +108,7 @@ class movable_stitcher : private stitch_maker<Config> {
       if (*whole) {
         p_->observer.reused(was);
         s.vacated = false;
-        p_->wants.note(s);
+        note_wants(s);
         b.on = user;
         base::take(s, b);
         return stitched{&b, 0};
@@ -128,7 +127,6 @@ class movable_stitcher : private stitch_maker<Config> {
     if (result<void> done = unmap(s); !done) return failure(done.error());
     if (result<void> done = p_->stitches.fill(s, *from); !done) return failure(done.error());
     p_->observer.stitched({s.begin, s.size, s.count});
-    p_->wants.note(s);
     b.on = user;
     base::take(s, b);
     return stitched{&b, 0};
@@ -136,6 +134,7 @@ class movable_stitcher : private stitch_maker<Config> {
 
  private:
   static constexpr bytes any_size = ~bytes{0};
+  static constexpr std::uint64_t left = 1;  ///< from when memory is free whose user has left by now
   /// Idle stitches looked at for one request; where the block comes again and again, it is worth the time.
   static constexpr int most_tries = 64, most_foreseen = 1024;
   /// Addresses that a movable block keeps beside its own, for the end of a last chunk that is larger than what it
@@ -174,7 +173,9 @@ class movable_stitcher : private stitch_maker<Config> {
     }
     if (!base::collect(who)) return failure(errc::out_of_host_memory, "stitch");
     base::tails_.clear();
-    drop_candidates([largest](chunk const& c) noexcept { return c.size > largest; });
+    for (auto* const all : {&whole_, &heads_}) {
+      std::erase_if(*all, [largest](extent const& e) noexcept { return e.of->size > largest; });
+    }
     if (f.now != 0) prefer(who, f, n);
     stitch_choice const choice = base::choose(whole_, n);
     shortfall_ = choice.shortfall;
@@ -200,11 +201,10 @@ class movable_stitcher : private stitch_maker<Config> {
       auto const own = [&](stitch& s) noexcept { return fits(s) && (mappable(s) || missing(s, true) == 0); };
       if (stitch* const s = p_->stitches.find_kept(f.as, own); s != nullptr) return s;
     }
-    p_->wants.learn(p_->stitches.all(), f.now);
     stitch* best = nullptr;
     std::size_t least = 0;
     auto const consider = [&](stitch& s) noexcept {
-      if (!fits(s) || wanted_chunks::is_kept(s, f.now)) return false;
+      if (!fits(s) || is_kept(s, f.now)) return false;
       std::size_t const gone = missing(s, false);
       if (gone > 0 && !mappable(s)) return false;
       std::size_t const calls = gone + conflicts(s, n, f);
@@ -218,17 +218,13 @@ class movable_stitcher : private stitch_maker<Config> {
   /// Chunks beneath a stitch's first n bytes that others want before the block is gone.
   [[nodiscard]] std::size_t conflicts(stitch const& s, bytes n, foresight const& f) const noexcept {
     std::size_t sum = 0;
-    each_used(s, n,
-              [&](std::size_t i, bytes) noexcept { sum += p_->wants.first(*s.chunks[i], f.now) < f.until ? 1 : 0; });
+    each_used(s, n, [&](std::size_t i, bytes) noexcept { sum += first_wanted(*s.chunks[i], f.now) < f.until ? 1 : 0; });
     return sum;
   }
 
-  /// Orders candidates: first what is free now, then what has to be waited for, as it is foreseen to be free. Of those
-  /// alike the chunks that nobody wants before the block is gone, those wanted soonest after it at the front; then the
-  /// others, those wanted last at the front. Of whole chunks there are no more than make n bytes then. For want of
-  /// memory, candidates stay as they are.
+  /// Orders candidates by `rank_of`; of whole chunks there are no more than make n bytes then. For want of memory,
+  /// candidates stay as they are.
   void prefer(claim who, foresight const& f, bytes n) noexcept {
-    p_->wants.learn(p_->stitches.all(), f.now);
     try {
       keep_best(whole_, who, f, n);
       keep_best(heads_, who, f, any_size);
@@ -236,31 +232,25 @@ class movable_stitcher : private stitch_maker<Config> {
     }
   }
   void keep_best(std::vector<extent>& all, claim who, foresight const& f, bytes n) {
-    ranked_.clear();
-    for (extent const& e : all) {
-      std::uint64_t const at = p_->wants.first(*e.of, f.now);
-      std::uint64_t from = 0;
-      if (!p_->space.usable(who.first, *e.of, e.begin(), e.size)) from = e.of->ready > f.now ? e.of->ready : 1;
-      bool const wanted = at < f.until;
-      ranked_.push_back({{from, wanted, wanted ? ~at : at, ranked_.size()}, e});
-    }
-    if (n == any_size) {
-      std::ranges::sort(ranked_, {}, &ranked::rank);
-      std::ranges::transform(ranked_, all.begin(), &ranked::of);
-      return;
-    }
-    std::ranges::make_heap(ranked_, std::greater{}, &ranked::rank);
+    rank(all, who, f);
     all.clear();
-    for (bytes sum = 0; sum < n && !ranked_.empty(); ranked_.pop_back()) {
-      std::ranges::pop_heap(ranked_, std::greater{}, &ranked::rank);
-      all.push_back(ranked_.back().of);
-      sum += ranked_.back().of.size;
-    }
+    for (bytes sum = 0; sum < n && !ranked_.empty(); sum += all.back().size) all.push_back(ranked_.take_first());
   }
-
-  template <std::predicate<chunk const&> Drops>
-  void drop_candidates(Drops const& drops) noexcept {
-    for (auto* const all : {&whole_, &heads_}) std::erase_if(*all, [&](extent const& e) { return drops(*e.of); });
+  void rank(std::span<extent const> all, claim who, foresight const& f) {
+    ranked_.clear();
+    for (extent const& e : all) ranked_.add(e, rank_of(e, who, f));
+    ranked_.begin();
+  }
+  /// First what is free now, then what has to be waited for, as it is foreseen to be free. Of those alike the chunks
+  /// that nobody wants before the block is gone, those wanted soonest after it at the front; then the others, those
+  /// wanted last at the front. All are alike where nothing is foreseen.
+  [[nodiscard]] extent_rank rank_of(extent const& e, claim who, foresight const& f) const noexcept {
+    if (f.now == 0) return {};
+    std::uint64_t const at = first_wanted(*e.of, f.now);
+    bool const wanted = at < f.until;
+    bool const usable = p_->space.usable(who.first, *e.of, e.begin(), e.size);
+    return {usable ? 0 : std::max<std::uint64_t>(e.of->ready > f.now ? e.of->ready : 0, left), wanted,
+            wanted ? ~at : at};
   }
 
   /// Replaces those chunks of a movable stitch whose memory the user can't have, so that it can serve n bytes; whether
@@ -315,13 +305,17 @@ class movable_stitcher : private stitch_maker<Config> {
       std::size_t late = 0;
       each_used(s, n, [&](std::size_t i, bytes used) {
         if (!obtainable(who, *s.chunks[i], used)) missing_.push_back(i);
-        else if (anew && is_late(who, {s.chunks[i], 0, used}, f)) ++late;
+        else if (anew && is_late(who, {s.chunks[i].of, 0, used}, f)) ++late;
       });
       if (missing_.empty() && late == 0) return true;
       if (!base::collect(who)) return failure(errc::out_of_host_memory, "stitch");
-      std::span const has(s.chunks.get(), s.count);
-      drop_candidates([&](chunk const& c) noexcept { return std::ranges::find(has, &c) != has.end(); });
-      if (f.now != 0) prefer(who, f, any_size);
+      auto const has = [&](extent const& e) noexcept {
+        return std::ranges::find(s.mapped(), e.of, &mapped_chunk::of) != s.mapped().end();
+      };
+      for (auto* const all : {&whole_, &heads_}) std::erase_if(*all, has);
+      rank(heads_, who, f);
+      std::swap(ranked_, ranked_heads_);
+      rank(whole_, who, f);
       if (!replace_missing(s, n)) return false;
       if (late > 0) replace_late(who, s, n, f);
     } catch (std::bad_alloc const&) {
@@ -334,7 +328,7 @@ class movable_stitcher : private stitch_maker<Config> {
     bool whole = true;
     each_used(s, n, [&](std::size_t i, bytes used) {
       if (!whole || !std::ranges::binary_search(missing_, i)) return;
-      chunk* const other = like(*s.chunks[i], used, [](extent const&) noexcept { return true; });
+      chunk* const other = like(*s.chunks[i], used, extent_rank::any, [](extent const&) noexcept { return true; });
       whole = other != nullptr;
       if (whole) replacing_.push_back(other);
     });
@@ -342,35 +336,26 @@ class movable_stitcher : private stitch_maker<Config> {
   }
   void replace_late(claim who, stitch const& s, bytes n, foresight const& f) {
     bool long_wait = false;
-    auto const better = [&](extent const& e) noexcept {
-      return !is_late(who, e, f) && (long_wait || p_->wants.first(*e.of, f.now) >= f.until);
-    };
+    auto const better = [&](extent const& e) noexcept { return long_wait || first_wanted(*e.of, f.now) >= f.until; };
     each_used(s, n, [&](std::size_t i, bytes used) {
       auto const at = std::ranges::lower_bound(missing_, i);
       bool const is_missing = at != missing_.end() && *at == i;
-      if (is_missing || !is_late(who, {s.chunks[i], 0, used}, f)) return;
+      if (is_missing || !is_late(who, {s.chunks[i].of, 0, used}, f)) return;
       long_wait = s.chunks[i]->ready > f.soon;
-      chunk* const other = like(*s.chunks[i], used, better);
+      chunk* const other = like(*s.chunks[i], used, left, better);
       if (other == nullptr) return;
       replacing_.insert(replacing_.begin() + (at - missing_.begin()), other);
       missing_.insert(at, i);
     });
   }
 
-  /// A chunk as large that suits and whose first bytes are free, which is no candidate any more then; null where there
-  /// is none.
+  /// A chunk as large that suits, whose first bytes are free from `latest` on, which is no candidate any more then;
+  /// null where there is none.
   template <std::predicate<extent const&> Suits>
-  [[nodiscard]] chunk* like(chunk const& c, bytes used, Suits const& suits) noexcept {
+  [[nodiscard]] chunk* like(chunk const& c, bytes used, std::uint64_t latest, Suits const& suits) noexcept {
     auto const fits = [&](extent const& e) noexcept { return e.of->size == c.size && e.size >= used && suits(e); };
-    for (auto* const from : {&heads_, &whole_}) {
-      if (from == &heads_ && used == c.size) continue;
-      auto const found = std::ranges::find_if(*from, fits);
-      if (found == from->end()) continue;
-      chunk* const other = found->of;
-      from->erase(found);
-      return other;
-    }
-    return nullptr;
+    chunk* const part = used < c.size ? ranked_heads_.take(fits, latest) : nullptr;
+    return part != nullptr ? part : ranked_.take(fits, latest);
   }
 
   /// Whether free memory that is obtainable has to be waited for longer than is foreseen for what has left by now.
@@ -393,17 +378,11 @@ class movable_stitcher : private stitch_maker<Config> {
 
   void let_go(block& b, stream_index on, tick stamp) noexcept {
     b.view->vacated = true;
-    p_->wants.note(*b.view);
+    note_wants(*b.view);
     base::give_back_taken(b, on, stamp);
   }
 
-  /// A candidate, and what it has before others: when it is free, whether it is wanted meanwhile, when, and its place.
-  struct ranked {
-    std::tuple<std::uint64_t, bool, std::uint64_t, std::size_t> rank;
-    extent of;
-  };
-
-  std::vector<ranked> ranked_;
+  ranked_extents ranked_, ranked_heads_;
   std::vector<std::size_t> missing_;
   std::vector<chunk*> replacing_;
   bytes shortfall_ = 0;  ///< of the last choice

@@ -10,7 +10,6 @@
 #include "gmlake/pool/pool_config.hpp"
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/pool/stitch_cache.hpp"
-#include "gmlake/pool/wanted_chunks.hpp"
 
 namespace gmlake {
 
@@ -49,7 +48,6 @@ struct pool_parts {
   arrears<backend_type> owed;
   space_type space;
   stitch_cache<backend_type, typename Config::eviction> stitches;
-  wanted_chunks wants;
   typename Config::wait wait;
   typename Config::growth growth;
   typename Config::stitching stitch;

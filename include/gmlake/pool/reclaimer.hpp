@@ -103,7 +103,7 @@ class reclaimer {
     for (auto i = p_->stitches.all().begin(); i != p_->stitches.all().end() && c.stitches > 0;) {
       stitch& s = *i++;
       if (!evictable(s)) continue;
-      if (std::find(s.chunks.get(), s.chunks.get() + s.count, &c) == s.chunks.get() + s.count) continue;
+      if (std::ranges::find(s.mapped(), &c, &mapped_chunk::of) == s.mapped().end()) continue;
       if (result<void> done = evict(s); !done) return done;
     }
     return {};

@@ -15,6 +15,7 @@
 #include "gmlake/evict/eviction_policy.hpp"
 #include "gmlake/lake/extent.hpp"
 #include "gmlake/lake/lent_memory.hpp"
+#include "gmlake/pool/wanted_chunks.hpp"
 
 namespace gmlake {
 
@@ -77,12 +78,12 @@ class stitch_cache {
   /// Maps the extents' chunks into a stitch where nothing is mapped. Precondition: they fit its room. Errors as for
   /// `map`; then nothing is mapped.
   [[nodiscard]] result<void> fill(stitch& s, std::span<extent const> extents) noexcept {
-    std::unique_ptr<chunk*[]> chunks(new (std::nothrow) chunk*[extents.size()]);
+    std::unique_ptr<mapped_chunk[]> chunks(new (std::nothrow) mapped_chunk[extents.size()]);
     if (chunks == nullptr) return failure(errc::out_of_host_memory, "stitch");
     bytes mapped = 0;
     result<void> done;
     for (std::size_t i = 0; i < extents.size() && done; ++i) {
-      chunks[i] = extents[i].of;
+      chunks[i].of = extents[i].of;
       done = owed_->backend().map(s.begin + mapped, chunks[i]->size, chunks[i]->memory);
       if (done) mapped += chunks[i]->size;
     }
@@ -95,7 +96,7 @@ class stitch_cache {
     s.count = extents.size();
     s.chunks = std::move(chunks);
     s.vacated = false;
-    for (std::size_t i = 0; i < s.count; ++i) ++s.chunks[i]->stitches;
+    for (mapped_chunk& c : s.mapped()) c.list(s);
     return {};
   }
 
@@ -160,6 +161,7 @@ class stitch_cache {
   void serve(stitch& s, block& b) noexcept {
     s.serves = &b;
     b.view = &s;
+    note_wants(s);
     ++live_;
   }
 
@@ -177,6 +179,7 @@ class stitch_cache {
   void rest(stitch& s, tick stamp) noexcept {
     s.serves = nullptr;
     s.vacated = false;
+    note_wants(s);
     s.last_use = stamp;
     --live_;
     put_back(s);
@@ -264,8 +267,9 @@ class stitch_cache {
       done = backend.map(begin + mapped, by[i]->size, by[i]->memory);
       if (!done) break;
       mapped += by[i]->size;
-      --std::exchange(s.chunks[first + i], by[i])->stitches;
-      ++by[i]->stitches;
+      s.chunks[first + i].unlist();
+      s.chunks[first + i].of = by[i];
+      s.chunks[first + i].list(s);
     }
     if (done) done = backend.set_access(begin, run, access::read_write);
     if (!done) lose(s, begin + mapped, begin + run);
@@ -283,7 +287,7 @@ class stitch_cache {
   }
 
   void let_chunks_go(stitch& s) noexcept {
-    for (std::size_t i = 0; i < s.count; ++i) --s.chunks[i]->stitches;
+    for (mapped_chunk& c : s.mapped()) c.unlist();
     s.chunks.reset();
     s.count = 0;
     s.size = 0;

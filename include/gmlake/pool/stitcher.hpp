@@ -59,7 +59,6 @@ class stitcher : private stitch_maker<Config> {
   void end(block& b, stream_index on, tick stamp) noexcept {
     base::give_back_taken(b, on, stamp);
     stitch& s = *b.view;
-    p_->wants.note(s);
     // What was handed on may still be read there, and the stamp of a stream that is gone is an old one.
     if (s.count == 0) p_->stitches.discard(s);
     else p_->stitches.rest(s, s.vacated ? std::max(stamp, s.behind_stamp) : stamp);

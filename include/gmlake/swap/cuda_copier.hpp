@@ -85,21 +85,10 @@ class cuda_copier {
   [[nodiscard]] stream stream_out() const noexcept { return name(out_); }
   [[nodiscard]] stream stream_in() const noexcept { return name(in_); }
   [[nodiscard]] result<void> copy_out(address host, address device, bytes n) noexcept {
-    if (!waits_for_gate()) return copy(host, device, n, out_, out_timer_);
-    for (bytes done = 0; done < n;) {
-      bytes const part = wait_for_gate() ? std::min(piece, n - done) : n - done;
-      if (result<void> queued = copy(host + done, device + done, part, out_, out_timer_); !queued) {
-        // Nothing of a copy that has failed is under way.
-        static_cast<void>(context_.with_current_beside_captures(
-            [&](cuda_driver const& d) noexcept { return d.stream_synchronize(out_); }));
-        return queued;
-      }
-      done += part;
-    }
-    return {};
+    return copy(host, device, n, out_, out_timer_, waits_for_gate());
   }
   [[nodiscard]] result<void> copy_in(address device, address host, bytes n) noexcept {
-    return copy(device, host, n, in_, in_timer_);
+    return copy(device, host, n, in_, in_timer_, false);
   }
 
   /// What the copies came to that were timed and are over, each once.
@@ -119,13 +108,21 @@ class cuda_copier {
     return static_cast<stream>(reinterpret_cast<std::uintptr_t>(s));
   }
 
-  /// The driver tells by the addresses which way it goes.
-  [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer) noexcept {
+  /// The driver tells by the addresses which way it goes. `gated`: in pieces, each of which waits for the gate.
+  [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer,
+                                  bool gated) noexcept {
     CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
-      bool const timed = timer.begin(d, n, on);
-      CUresult const queued = d.copy_async(to_integer(to), to_integer(from), n, on);
-      if (timed && queued == CUDA_SUCCESS) timer.end(d, on);
-      return queued;
+      bool timed = false;
+      for (bytes done = 0, part = 0; done < n; done += part) {
+        part = gated && wait_for_gate(d) ? std::min(piece, n - done) : n - done;
+        if (done == 0) timed = timer.begin(d, n, on);
+        CUresult const queued = d.copy_async(to_integer(to + done), to_integer(from + done), part, on);
+        if (queued == CUDA_SUCCESS) continue;
+        if (done > 0) static_cast<void>(d.stream_synchronize(on));  // nothing of a copy that has failed is under way
+        return queued;
+      }
+      if (timed) timer.end(d, on);
+      return CUDA_SUCCESS;
     });
     return to_result(r, "cuMemcpyAsync");
   }
@@ -149,20 +146,20 @@ class cuda_copier {
     return true;
   }
   /// Whether what is queued next waits; where that fails, nothing does from then on, which is slower.
-  [[nodiscard]] bool wait_for_gate() noexcept {
+  [[nodiscard]] bool wait_for_gate(cuda_driver const& d) noexcept {
     if (gate_ == nullptr) return false;
-    CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
-      auto const word = to_integer(gmlake::to_address(&gate_->word()));
-      return d.stream_wait_value(out_, word, 0, CU_STREAM_WAIT_VALUE_EQ);
-    });
-    if (r != CUDA_SUCCESS) gate_ = nullptr;
+    auto const word = to_integer(gmlake::to_address(&gate_->word()));
+    if (d.stream_wait_value(out_, word, 0, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS) gate_ = nullptr;
     return gate_ != nullptr;
   }
   /// None, where the driver's streams can't wait for it.
   void find_gate(int device) noexcept {
     if (context_.driver().stream_wait_value == nullptr || !pin_cuda_copy_gates(context_)) return;
     gate_ = cuda_copy_gate(device);
-    if (wait_for_gate()) closings_ = gate_->closings();
+    static_cast<void>(context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
+      if (wait_for_gate(d)) closings_ = gate_->closings();
+      return CUDA_SUCCESS;
+    }));
   }
 
   static constexpr bytes piece = 8_MiB;
