@@ -96,6 +96,7 @@ class step_planner {
       if (k->renewed && made.plans.size() == 1) k->trial.begin(k->plan);
       else k->trial.begin();
       k->plan = made.plans[i];
+      k->fits = made.meets_target;
       k->expected = k->plan->expected();
     }
     if (!made.kept) return;
@@ -162,7 +163,8 @@ class step_planner {
     if (k.seen < k.plan_again_at) return false;
     // A plan's first steps find what the step before has left, and its mappings have to be made.
     std::uint32_t const first = options_->leave_mapped ? steps_unmapped + 1 : 1;
-    if (j.plan == k.plan && j.trust > first && j.repeats >= first && takes_long(j.evicted, j.plan->expected().step)) {
+    bool const settled = j.plan == k.plan && j.trust > first && j.repeats >= first;
+    if (settled && k.fits && takes_long(j.evicted, j.plan->expected().step)) {  // or there is no room for another
       bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
       return true;
