@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "gmlake/swap/schedule_step.hpp"
 #include "tests/swap/programs.hpp"
 
 namespace gmlake::swap::least_stall_test {
@@ -23,6 +24,19 @@ TEST_CASE("the same question gets the same answer") {
   REQUIRE((once && again));
   CHECK(once->schedule.returns == again->schedule.returns);
   CHECK(once->outcome.starts == again->outcome.starts);
+}
+
+TEST_CASE("below the least limit the schedule is for that itself, where it can be met") {
+  for (std::uint32_t const seed : {5U, 6U}) {
+    program const p = programs::cnn(seed, {.blocks = 1});
+    setting const at(p, {});
+    bytes const least = least_limit(at);
+    auto const [found, meets] = schedule_for(at, least - 1);
+    CHECK_FALSE(meets);
+    CHECK(found.outcome.peak >= least);
+    bytes const expected = least_stall(at, least).find() ? least : least + least / 50;
+    CHECK(found.outcome.peak <= expected);
+  }
 }
 
 }  // namespace

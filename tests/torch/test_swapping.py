@@ -125,12 +125,14 @@ def test_a_tag_that_nobody_knows_is_an_error():
 def test_prefetching_brings_back_what_is_swapped_in_then():
     tensor = swappable(64 * MiB, 9)
     gmlake.pause()
-    came_back = figure("swap_arrivals")
+    before = figure("swap_copied_in"), figure("swap_arrivals")
     gmlake.prefetch(tensor)
-    assert figure("swap_arrivals") == came_back + 1
+    copied = figure("swap_copied_in")
     gmlake.swap_in(tensor)
     assert wrong(tensor, 9).item() == 0
-    assert figure("swap_arrivals") == came_back + 1
+    gmlake.resume()  # waits until it is told that it has arrived
+    assert copied == figure("swap_copied_in") == before[0] + 64 * MiB
+    assert figure("swap_arrivals") == before[1] + 1
 
 
 def test_host_memory_pinned_ahead_serves_what_leaves():

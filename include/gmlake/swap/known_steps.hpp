@@ -25,7 +25,6 @@ struct known_step {
   std::shared_ptr<step_plan const> plan;
   forecast expected = {};           ///< of that, by the times that are known by now
   plan_trial trial = {};            ///< of that plan
-  bool fits = false;                ///< that plan, into what it was made for
   bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
   bytes planned_for = 0;            ///< the limit

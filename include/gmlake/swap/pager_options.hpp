@@ -83,6 +83,9 @@ struct forecast {
   bytes out = 0, in = 0;  ///< bytes a step
   std::uint32_t moves = 0;
   std::uint32_t recomputed = 0;  ///< blocks
+
+  /// Whether it meets its target; else what has to leave on demand does so whatever is planned.
+  [[nodiscard]] constexpr bool fits() const noexcept { return peak <= target; }
 };
 
 }  // namespace gmlake::swap

@@ -21,7 +21,8 @@ namespace gmlake::swap {
 /// A schedule for `at`, and whether it meets `target`. Takes about a second. Throws `std::bad_alloc`.
 [[nodiscard]] inline std::pair<solution, bool> schedule_for(setting const& at, bytes target) {
   if (at.size() == 0 || at.peak() <= target) return {{{}, simulate(at.program(), {}, at.channel())}, true};
-  constexpr double above[] = {1, 1.005, 1.02, 1.1, 1.25};  // the least limit: where transfers take time it may not be met
+  // The least limit: where transfers take time it may not be met itself.
+  constexpr double above[] = {1, 1.005, 1.02, 1.1, 1.25};
   std::optional<solution> best = least_stall(at, target).find();
   bool const meets = best.has_value();
   for (double const f : above) {

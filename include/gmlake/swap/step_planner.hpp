@@ -1,11 +1,11 @@
 #pragma once
 /// Decides which steps are planned, when and for what, and which plan is in force: of what came next the last time.
 ///
-/// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand under its
-/// plan counts, when operations or copies take another time by now, and when the limit has changed or a job has gone.
-/// Each plan is for all jobs whose steps are known, which take turns. Where another would hardly do better than the one
-/// there is, that is kept, with its mappings. One that makes a lone job's steps longer than the one before did is given
-/// up for that again (`plan_trial`).
+/// A step is planned when it is a job's second, or has come twice; and again when what had to leave on demand counts
+/// under a plan that meets its target, when operations or copies take another time by now, and when the limit has
+/// changed or a job has gone. Each plan is for all jobs whose steps are known, which take turns. Where another would
+/// hardly do better than the one there is, that is kept, with its mappings. One that makes a lone job's steps longer
+/// than the one before did is given up for that again (`plan_trial`).
 
 #include <algorithm>
 #include <cmath>
@@ -96,7 +96,6 @@ class step_planner {
       if (k->renewed && made.plans.size() == 1) k->trial.begin(k->plan);
       else k->trial.begin();
       k->plan = made.plans[i];
-      k->fits = made.meets_target;
       k->expected = k->plan->expected();
     }
     if (!made.kept) return;
@@ -164,7 +163,7 @@ class step_planner {
     // A plan's first steps find what the step before has left, and its mappings have to be made.
     std::uint32_t const first = options_->leave_mapped ? steps_unmapped + 1 : 1;
     bool const settled = j.plan == k.plan && j.trust > first && j.repeats >= first;
-    if (settled && k.fits && takes_long(j.evicted, j.plan->expected().step)) {  // or there is no room for another
+    if (settled && j.plan->expected().fits() && takes_long(j.evicted, j.plan->expected().step)) {
       bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);
       return true;
