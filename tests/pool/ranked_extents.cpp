@@ -58,7 +58,9 @@ TEST_CASE("whatever is taken in between, it is as from a list that is sorted") {
       ranks[i].place = i;
       sorted.push_back(static_cast<std::ptrdiff_t>(i));
     }
-    std::ranges::sort(sorted, {}, [&](std::ptrdiff_t i) { return ranks[static_cast<std::size_t>(i)]; });
+    std::ranges::sort(sorted, [&](std::ptrdiff_t a, std::ptrdiff_t b) {
+      return ranks[static_cast<std::size_t>(a)] < ranks[static_cast<std::size_t>(b)];
+    });
     while (!sorted.empty()) {
       bytes const size = 1 + dice() % 4;
       std::uint64_t const latest = dice() % 3;

@@ -34,6 +34,8 @@ struct mapped_chunk {
     if (next != nullptr) next->here = here;
     --of->stitches;
     of->looked_at = false;
+    next = nullptr;
+    here = nullptr;
   }
 };
 

@@ -2,12 +2,11 @@
 /// Free memory that a movable stitch may take, the best first: put in order only as far as somebody looks.
 
 #include <algorithm>
-#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "gmlake/lake/extent.hpp"
@@ -23,7 +22,9 @@ struct extent_rank {
   std::uint64_t when = 0;       ///< the sooner the better: after that; the later the better: before
   std::size_t place = 0;
 
-  friend auto operator<=>(extent_rank const&, extent_rank const&) = default;
+  [[nodiscard]] friend bool operator<(extent_rank const& a, extent_rank const& b) noexcept {
+    return std::tie(a.free_from, a.wanted, a.when, a.place) < std::tie(b.free_from, b.wanted, b.when, b.place);
+  }
 };
 
 class ranked_extents {
@@ -72,7 +73,7 @@ class ranked_extents {
     extent_rank rank;
     extent of;
   };
-  static constexpr auto later = [](ranked const& a, ranked const& b) noexcept { return a.rank > b.rank; };
+  static constexpr auto later = [](ranked const& a, ranked const& b) noexcept { return b.rank < a.rank; };
 
   void order_one() noexcept {
     std::pop_heap(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(unordered_), later);
