@@ -61,7 +61,6 @@ class movable_stitcher : private stitch_maker<Config> {
 
   /// What is known of the block that a movable stitch serves.
   void foresee(stitch& s, foresight const& f) noexcept {
-    note_wants(s);
     s.foreseen = f;
     note_wants(s);
   }

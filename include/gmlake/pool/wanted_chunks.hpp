@@ -15,9 +15,8 @@ namespace gmlake {
   return s.foreseen.as != 0 && has_none && s.foreseen.again != foresight::never && s.foreseen.again > now;
 }
 
-/// Called when that may have changed, but for the time's passing; where what is foreseen changes, before and after.
+/// Called when that may have changed, but for the time's passing.
 inline void note_wants(stitch const& s) noexcept {
-  if (s.foreseen.as == 0) return;
   for (mapped_chunk const& c : s.mapped()) c->looked_at = false;
 }
 
