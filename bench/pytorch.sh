@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Holds gmlake beside PyTorch's own allocators on the workloads of workloads.py, on one GPU, and appends what comes of it:
-#   bench/pytorch.sh RESULTS.jsonl repeated|once|gmlake|capped|calls|swap|jobs|accesses NAME…
-# repeated: five runs under each allocator, in turn. once: one under each. gmlake: one under gmlake alone. capped: under
-# gmlake, at most 1.03 times what the results say the workload requests. calls: the time of torch.empty and its free (no
-# names). swap: the programs of programs.py within 0.65 of their peak. jobs: three of them at once, and a guest (no names).
-# accesses: their access traces, into bench/traces/accesses. Builds the adapter.
+# Holds gmlake beside PyTorch's own allocators on the workloads of workloads.py and appends what comes of it:
+#   bench/pytorch.sh RESULTS.jsonl repeated|two-gpus|once|gmlake|capped|calls|swap|jobs|accesses NAME…
+# repeated: five runs under each allocator, in turn. two-gpus: the same of two ranks, a process and a GPU each. once: one
+# run under each. gmlake: one under gmlake alone. capped: under gmlake, at most 1.03 times what the results say the workload
+# requests. calls: the time of torch.empty and its free (no names). swap: the programs of programs.py within 0.65 of their
+# peak. jobs: three of them at once, and a guest (no names). accesses: their access traces, into bench/traces/accesses.
+# Builds the adapter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=$1 mode=$2
@@ -30,6 +31,12 @@ for name in "$@"; do
     swap) python3 bench/pytorch_swap.py "$name" --deterministic | tee -a "$results" ;;
     accesses) python3 bench/accesses.py "$name" "bench/traces/accesses/$name.csv.gz" | tee -a "$results" ;;
     repeated) python3 bench/compare.py --runs 5 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
+    two-gpus)
+      # Each rank sees its own GPU alone.
+      rank='CUDA_VISIBLE_DEVICES=$LOCAL_RANK LOCAL_RANK=0 exec python3 bench/workloads.py "$0"'
+      python3 bench/compare.py --runs 5 --timeout 150 --json "$results" --name "$name, two GPUs" -- \
+        python3 -m torch.distributed.run --standalone --no-python --nproc-per-node 2 bash -c "$rank" "$name"
+      ;;
     once) python3 bench/compare.py --runs 1 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
     gmlake) python3 bench/compare.py --runs 1 --allocators gmlake --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
     capped)

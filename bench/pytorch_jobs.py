@@ -94,7 +94,7 @@ def run(jobs, guest, warm, limit, profile):
             failed.append(f"{name}: {error}")
 
     def told():
-        return {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
+        return {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver", "stitch"))}
 
     programs = [program(name) for name, _ in jobs]
     frozen = [p for _, unchanged in programs for p in unchanged]

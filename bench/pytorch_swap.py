@@ -41,7 +41,7 @@ def run(name, steps, limit, deterministic, profile):
     from programs import PROGRAMS
 
     def figures():
-        return {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver"))}
+        return {k: v for k, v in gmlake.stats(0).items() if k.startswith(("swap_", "page_", "driver", "stitch"))}
 
     torch.manual_seed(0)
     if deterministic:

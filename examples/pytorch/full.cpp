@@ -28,13 +28,12 @@ GMLAKE_EXPORT char const* gmlake_install() {
   return gmlake::torch_c::attempt([] { gmlake::torch_allocator::install(); });
 }
 
-/// Whether this thread's operators are announced to the pagers, and timed.
-GMLAKE_EXPORT char const* gmlake_page_operators(int announced, int timed) {
+/// Whether this thread's operators are announced to the pagers.
+GMLAKE_EXPORT char const* gmlake_page_operators(int announced) {
   return gmlake::torch_c::attempt([&] {
     gmlake::torch_paging& paging = gmlake::torch_paging::get();
     if (announced != 0) gmlake::torch_operators::watcher().store(&paging);
     gmlake::torch_operators::watch(announced != 0);
-    paging.time(timed != 0);
     if (announced == 0) paging.settle();
   });
 }

@@ -120,8 +120,8 @@ GMLAKE_EXPORT void gmlake_page_took(int device, long long operation, long long n
   torch_swapper* const s = swapper_on(device);
   if (s != nullptr && operation >= 0) s->took(operation, {std::chrono::nanoseconds(nanoseconds)});
 }
-GMLAKE_EXPORT void gmlake_page_step(int device, void* on) {
-  if (torch_swapper* const s = swapper_on(device)) s->begin_step(to_stream(on));
+GMLAKE_EXPORT void gmlake_page_step(int device, void* on, int timed) {
+  if (torch_swapper* const s = swapper_on(device)) s->begin_step(to_stream(on), timed != 0);
 }
 GMLAKE_EXPORT char const* gmlake_job_begin(int device, void* on, unsigned priority) {
   return attempt([&] { check(made_swapper(device).begin_job(to_stream(on), priority)); });

@@ -188,7 +188,7 @@ TEST_CASE("steps that repeat are followed by schedule") {
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(400_MiB));
   for (int step = 0; step < 1500 && swapper.figures().pages.steps_by_schedule < 4; ++step) {
-    swapper.begin_step(s);
+    swapper.begin_step(s, true);
     std::vector<address> saved;
     auto const run = [&](address reads, address writes) {
       for (address const at : {reads, writes}) {
@@ -215,6 +215,37 @@ TEST_CASE("steps that repeat are followed by schedule") {
   CHECK(f.pages.planned_in > 0);
   REQUIRE(f.expected);
   CHECK(f.expected->peak <= 400_MiB);
+  (void)swapper.stop(2_GiB);
+  r.destroy();
+}
+
+TEST_CASE("each job's steps are timed or not, whatever others' are") {
+  constexpr stream first{11};
+  constexpr stream second{12};
+  constexpr stream side{13};
+  torch_rig r(swapping(2_GiB));
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(500_MiB));
+  CHECK(swapper.timed(s));
+  swapper.begin_step(s, false);
+  CHECK(!swapper.timed(s));
+  CHECK(!swapper.timed(side));
+  must(swapper.begin_job(first, 0));
+  must(swapper.begin_job(second, 0));
+  CHECK(swapper.timed(first));
+  swapper.begin_step(first, false);
+  CHECK(swapper.timed(second));
+  CHECK(!swapper.timed(first));
+  CHECK(!swapper.timed(side));  // this thread works for the first
+  swapper.begin_step(first, true);
+  CHECK(swapper.timed(first));
+  CHECK(swapper.timed(side));
+  must(swapper.end_job(first));
+  must(swapper.end_job(second));
+  CHECK(!swapper.timed(first));  // the program's
+  (void)swapper.stop(2_GiB);
+  REQUIRE(swapper.start(500_MiB));
+  CHECK(swapper.timed(s));
   (void)swapper.stop(2_GiB);
   r.destroy();
 }
@@ -247,7 +278,7 @@ TEST_CASE("jobs on streams of their own have steps of their own, and share the l
   // One operation of each in turn; both have steps of as many.
   auto const advance = [&](job& j) {
     if (j.forward) {
-      if (j.saved.empty()) swapper.begin_step(j.on);
+      if (j.saved.empty()) swapper.begin_step(j.on, true);
       // What is made for a stream that nobody knows is the job's whose thread makes it.
       address const made = r.take(j.size, j.saved.size() == 3 ? side : j.on);
       address const before = j.saved.empty() ? address{} : j.saved.back();

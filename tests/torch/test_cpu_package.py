@@ -66,11 +66,11 @@ const char* gmlake_page_stop(int device, unsigned long long n) { return NULL; }
 const char* gmlake_page_access(int d, const char* b, const char* u, size_t n, void* s) { return NULL; }
 long long gmlake_page_operation(int device, void* on) { return 0; }
 void gmlake_page_took(int device, long long number, long long ns) {}
-void gmlake_page_step(int device, void* on) {}
+void gmlake_page_step(int device, void* on, int timed) {}
 const char* gmlake_job_begin(int device, void* on, unsigned priority) { return NULL; }
 const char* gmlake_job_end(int device, void* on) { return NULL; }
 const char* gmlake_page_read_only(void* block) { return NULL; }
-const char* gmlake_page_operators(int announced, int timed) { return NULL; }
+const char* gmlake_page_operators(int announced) { return NULL; }
 const char* gmlake_page_wrapped(void) { return NULL; }
 const char* gmlake_record_start(void) { begun = 1; marks[0] = 0; return NULL; }
 const char* gmlake_record_mark(const char* l) { strcat(strcat(strcat(marks, "m,"), l), "\n"); return NULL; }

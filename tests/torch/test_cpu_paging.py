@@ -154,36 +154,42 @@ def test_operators_are_timed_while_they_are_to_be():
 
 
 def test_steps_begin_behind_updates_until_the_program_marks_them():
-    begun, timed = [], []
-    steps = Steps(lambda: begun.append(len(begun)), timed.append)
+    timed = []
+    steps = Steps(timed.append)
     steps.updated()
     steps.updated()
-    assert len(begun) == 2
+    assert len(timed) == 2
     steps.marked()
     steps.updated()
-    assert len(begun) == 3
-    for _ in range(40):
+    assert len(timed) == 3
+
+
+def test_the_first_steps_are_timed_then_after_twice_as_many_each_time_and_then_regularly():
+    timed = []
+    steps = Steps(timed.append)
+    for _ in range(4 * Steps.TIMED_EVERY):
         steps.marked()
-    assert timed[:3] == [True] * 3
-    assert timed[3:] == [count == Steps.TIMED_AGAIN or count % Steps.TIMED_EVERY == 0 for count in range(4, 44)]
+    assert [count for count, on in enumerate(timed, 1) if on] == [1, 2, 3, 8, 16, 32, 64, 128, 192, 256]
 
 
 class Counted:
-    """A library that notes which stream's step begins."""
+    """A library that notes which stream's step begins, and whether it is timed."""
 
     def __init__(self):
-        self.begun = []
+        self.begun, self.timed = [], []
 
-    def number(self, name, device, stream):
+    def number(self, name, device, stream, timed):
         self.begun.append(stream)
+        self.timed.append(bool(timed))
 
 
-def test_each_job_has_steps_of_its_own_and_all_are_timed_while_one_has_to_be(monkeypatch):
+def test_each_job_has_steps_of_its_own_which_are_timed_or_not_whatever_others_are(monkeypatch):
     stream = [7]
     monkeypatch.setattr("gmlake.paging.current_stream", lambda device: stream[0])
-    library, timed = Counted(), []
-    loops = Loops(library, 0, lambda on: timed.append((7, on)))
-    loops.begin(11, lambda on: timed.append((11, on)))
+    library = Counted()
+    program, job = (PagingMode(None, None) for _ in range(2))
+    loops = Loops(library, 0, program)
+    loops.begin(11, job)
     stream[0] = 11
     for _ in range(Steps.TIMED + 1):
         loops.here().marked()
@@ -193,14 +199,12 @@ def test_each_job_has_steps_of_its_own_and_all_are_timed_while_one_has_to_be(mon
     stream[0] = 12
     loops.here().updated()  # nor is this stream a job's
     assert library.begun == [11] * (Steps.TIMED + 1) + [7, 12]
-    assert timed[0] == (11, True) and timed[Steps.TIMED] == (11, False)
-    assert timed[Steps.TIMED + 1 :] == [(7, True), (7, True)]
-    stream[0] = 11
-    loops.here().marked()
-    assert timed[-1] == (11, True)  # since the program's steps are to be
+    assert library.timed == [True] * (Steps.TIMED - 1) + [False] * 2 + [True] * 2
+    assert program.timed and not job.timed
     loops.end(11)
+    stream[0] = 11
     loops.here().updated()
-    assert timed[-1] == (7, True)
+    assert library.begun[-1] == 11 and library.timed[-1]  # the program's third
 
 
 def test_a_job_has_no_negative_priority():

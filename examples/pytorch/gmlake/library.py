@@ -47,7 +47,7 @@ _SIGNATURES = {
     ),
     "gmlake_page_operation": (ctypes.c_longlong, [ctypes.c_int, ctypes.c_void_p]),
     "gmlake_page_took": (None, [ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong]),
-    "gmlake_page_step": (None, [ctypes.c_int, ctypes.c_void_p]),
+    "gmlake_page_step": (None, [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]),
     "gmlake_job_begin": (_STATUS, [ctypes.c_int, ctypes.c_void_p, ctypes.c_uint]),
     "gmlake_job_end": (_STATUS, [ctypes.c_int, ctypes.c_void_p]),
     "gmlake_page_read_only": (_STATUS, [ctypes.c_void_p]),
@@ -64,7 +64,7 @@ _SIGNATURES = {
 _OF_THE_FULL_ONE = {
     "gmlake_install": (_STATUS, []),
     "gmlake_torch_version": (_TEXT, []),
-    "gmlake_page_operators": (_STATUS, [ctypes.c_int, ctypes.c_int]),
+    "gmlake_page_operators": (_STATUS, [ctypes.c_int]),
     "gmlake_page_wrapped": (_STATUS, []),
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -103,12 +102,13 @@ class Steps:
     """Tells the pager where steps begin: where the program marks them, and until it does, behind each optimizer's
     update."""
 
-    TIMED = 4  # steps from the first on
+    TIMED = 4  # steps, from the first on
     TIMED_AGAIN = 8  # by a schedule: it makes the device wait, and so the host be ahead, and times exact
-    TIMED_EVERY = 16  # as times drift
+    TIMED_EVERY = 64  # as times drift; until then after twice as many each time, as it makes the host slower
 
-    def __init__(self, begin: Callable[[], object], timed: Callable[[bool], object]):
-        self._begin, self._timed = begin, timed
+    def __init__(self, begin: Callable[[bool], object]):
+        """`begin` is told whether the step's operators are to be timed."""
+        self._begin = begin
         self._marked = False
         self._count = 0
 
@@ -121,40 +121,31 @@ class Steps:
             self._next()
 
     def _next(self) -> None:
-        self._begin()
         self._count += 1
-        early = self._count < self.TIMED or self._count == self.TIMED_AGAIN
-        self._timed(early or self._count % self.TIMED_EVERY == 0)
+        doubled = self._count >= self.TIMED_AGAIN and self._count.bit_count() == 1
+        self._begin(self._count < self.TIMED or doubled or self._count % self.TIMED_EVERY == 0)
 
 
 class Loops:
     """The steps of all jobs, each on a stream of its own; those on other streams are the program's."""
 
-    def __init__(self, library: Library, device: int, timed: Callable[[bool], object]):
+    def __init__(self, library: Library, device: int, mode: PagingMode):
         self._library, self._device = library, device
-        self._lock = threading.Lock()
-        self._wanted: dict[int | None, bool] = {}  # by stream: whether the job's operators are to be timed
         self._steps: dict[int | None, Steps] = {}
-        self.begin(None, timed)
+        self.begin(None, mode)
 
-    def begin(self, stream: int | None, timed: Callable[[bool], object]) -> None:
-        """A job begins. `timed` is called by its thread: whether operators are timed is one for all."""
+    def begin(self, stream: int | None, mode: PagingMode) -> None:
+        """A job begins. `mode` is its thread's."""
 
-        def want(wanted: bool) -> None:
-            with self._lock:
-                self._wanted[stream] = wanted
-                some = any(self._wanted.values())
-            timed(some)
+        def step(timed: bool) -> None:
+            mode.timed = timed
+            on = stream or current_stream(self._device)
+            self._library.number("gmlake_page_step", self._device, on, int(timed))
 
-        def step() -> None:
-            self._library.number("gmlake_page_step", self._device, stream or current_stream(self._device))
-
-        self._steps[stream] = Steps(step, want)
+        self._steps[stream] = Steps(step)
 
     def end(self, stream: int) -> None:
-        with self._lock:
-            self._wanted.pop(stream, None)
-            self._steps.pop(stream, None)
+        self._steps.pop(stream, None)
 
     def here(self) -> Steps:
         """Those of the job whose stream is the current one."""
@@ -162,28 +153,21 @@ class Loops:
 
 
 @contextlib.contextmanager
-def announced(library: Library, device: int) -> Iterator[Callable[[bool], object]]:
-    """This thread's operators are announced inside, and those of its backward passes. What it gives says whether they are
-    timed from then on. The full library sees them itself, but for those on tensors that wrap others; beside the plain
-    one, PyTorch's Python dispatch shows them all."""
+def announced(library: Library, device: int) -> Iterator[PagingMode]:
+    """This thread's operators are announced inside, and those of its backward passes. The full library sees them itself,
+    but for those on tensors that wrap others; beside the plain one, PyTorch's Python dispatch shows them all."""
     pager = DevicePager(library, device)
     clock = CudaClock(pager.took)
     mode = PagingMode(pager, clock)
     full = library.level == "full"
-
-    def time(timed: bool) -> None:
-        mode.timed = timed
-        if full:
-            library.do("gmlake_page_operators", 1, int(timed))
-
     if full:
         with mode:
             library.do("gmlake_page_wrapped")
-        library.do("gmlake_page_operators", 1, 1)
+        library.do("gmlake_page_operators", 1)
     try:
         with contextlib.nullcontext() if full else mode:
-            yield time
+            yield mode
     finally:
         if full:
-            library.do("gmlake_page_operators", 0, 0)
+            library.do("gmlake_page_operators", 0)
         clock.tell(wait=True)

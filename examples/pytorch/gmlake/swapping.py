@@ -92,8 +92,8 @@ def paged(device: int, limit: int, frozen: Sequence[Any]) -> Iterator[None]:
         for one in frozen:
             for pointer in storages(one):
                 library.do("gmlake_page_read_only", pointer)
-        with announced(library, device) as timed:
-            loops = _paged[device] = Loops(library, device, timed)
+        with announced(library, device) as mode:
+            loops = _paged[device] = Loops(library, device, mode)
 
             def marked() -> None:
                 loops.here().marked()
@@ -126,8 +126,8 @@ def job(device: int, priority: int, stream: Any) -> Iterator[Any]:
     own.wait_stream(outside)
     library.do("gmlake_job_begin", device, own.cuda_stream, priority)
     try:
-        with torch.cuda.stream(own), announced(library, device) as timed:
-            loops.begin(own.cuda_stream, timed)
+        with torch.cuda.stream(own), announced(library, device) as mode:
+            loops.begin(own.cuda_stream, mode)
             try:
                 yield own
             finally:

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -38,8 +37,6 @@ class torch_paging final : public torch_operator_watcher, private torch_wait_wat
     return one;
   }
 
-  /// Whether operators are timed from now on.
-  void time(bool on) noexcept { timed_.store(on, std::memory_order_relaxed); }
   /// Tells all times, for which the host waits.
   void settle() {
     unless_captured const asked(true);
@@ -51,7 +48,7 @@ class torch_paging final : public torch_operator_watcher, private torch_wait_wat
     running& now = this->now();
     now = {};
     announce(now, uses);
-    if (!timed_.load(std::memory_order_relaxed) || now.device < 0 || capturing()) return;
+    if (now.device < 0 || !now.pager->timed(now.on) || capturing()) return;
     now.first = recorded(now.device, now.on);
     now.began = clock::now();
     torch_wait_watcher::of_thread() = this;
@@ -235,7 +232,6 @@ class torch_paging final : public torch_operator_watcher, private torch_wait_wat
 
   static constexpr std::chrono::nanoseconds shortest{3'000};  ///< a kernel's, where only that much is known
 
-  std::atomic<bool> timed_{true};
   std::mutex mutex_;
   std::deque<timing> under_way_;
   std::mutex spare_mutex_;  ///< taken last: pools' locks may be held

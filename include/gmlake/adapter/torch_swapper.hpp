@@ -71,7 +71,10 @@ class torch_swapper {
   [[nodiscard]] virtual std::int64_t end_operation(stream on) noexcept = 0;
   /// How long it ran; see `swap::measured_time` for what was guessed.
   virtual void took(std::int64_t operation, swap::measured_time time) noexcept = 0;
-  virtual void begin_step(stream on) noexcept = 0;
+  /// The job's next step, whose operations are to be timed or not.
+  virtual void begin_step(stream on, bool timed) noexcept = 0;
+  /// Whether this thread's operations on `on` are to be; before their job's first step: they are.
+  [[nodiscard]] virtual bool timed(stream on) noexcept = 0;
   /// What is queued on `on` from now on is a job of its own, with its own steps: see `swap::pager`. A thread's work on
   /// streams that are no job's counts to the job that it has worked for last. Errors: `invalid_argument` where the
   /// stream is a job's already, `out_of_host_memory`.

@@ -126,7 +126,7 @@ class torch_swapping final : public torch_swapper {
   }
 
   result<address> allocate(bytes n, stream on, swap::tag group) noexcept override {
-    return pager_->allocate(n, on, group, job_of(on));
+    return pager_->allocate(n, on, group, job_of(on).id);
   }
   result<void> deallocate(address block) noexcept override { return pager_->deallocate(block); }
   result<void> record_stream(address block, stream on) noexcept override { return pager_->record_stream(block, on); }
@@ -148,6 +148,7 @@ class torch_swapping final : public torch_swapper {
   bool start(bytes limit) noexcept override {
     main_.set_planning(false);  // what is planned for is a program whose blocks stay
     pager_->go_on();
+    program_timed_.store(true, std::memory_order_relaxed);
     paging_.store(true, std::memory_order_release);
     return pager_->set_limit(limit);
   }
@@ -160,10 +161,10 @@ class torch_swapping final : public torch_swapper {
   }
   bool paging() const noexcept override { return paging_.load(std::memory_order_acquire); }
   result<void> access(std::span<swap::block_use const> uses, stream on) noexcept override {
-    return pager_->access(uses, on, job_of(on));
+    return pager_->access(uses, on, job_of(on).id);
   }
   std::int64_t end_operation(stream on) noexcept override {
-    swap::job_id const job = job_of(on);
+    swap::job_id const job = job_of(on).id;
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(job) << number_bits | pager_->end_operation(job));
   }
   void took(std::int64_t operation, swap::measured_time time) noexcept override {
@@ -172,7 +173,16 @@ class torch_swapping final : public torch_swapper {
     pager_->took(number & ((std::uint64_t{1} << number_bits) - 1), static_cast<std::uint64_t>(time.is.count()),
                  static_cast<swap::job_id>(number >> number_bits), time.guessed);
   }
-  void begin_step(stream on) noexcept override { pager_->begin_step(job_of(on)); }
+  void begin_step(stream on, bool timed) noexcept override {
+    job_stream const job = job_of(on);
+    {
+      std::scoped_lock const lock(jobs_mutex_);
+      if (auto const found = find(job.on); found != jobs_.end()) found->timed = timed;
+      else program_timed_.store(timed, std::memory_order_relaxed);
+    }
+    pager_->begin_step(job.id);
+  }
+  bool timed(stream on) noexcept override { return job_of(on).timed; }
   result<void> begin_job(stream on, std::uint32_t priority) noexcept override {
     std::scoped_lock const lock(jobs_mutex_);
     if (find(on) != jobs_.end()) return failure(errc::invalid_argument, "begin_job: the stream is a job's already");
@@ -209,20 +219,23 @@ class torch_swapping final : public torch_swapper {
   struct job_stream {
     stream on{};
     swap::job_id id{};
+    bool timed = true;  ///< its step's operations
   };
   /// Of an operation's number, those below its job's.
   static constexpr unsigned number_bits = 40;
 
   [[nodiscard]] auto find(stream on) noexcept { return std::ranges::find(jobs_, on, &job_stream::on); }
   /// Whose work it is that is queued on `on` by this thread.
-  [[nodiscard]] swap::job_id job_of(stream on) noexcept {
+  [[nodiscard]] job_stream job_of(stream on) noexcept {
     static thread_local stream last{};
-    if (!any_jobs_.load(std::memory_order_acquire)) return {};
-    std::shared_lock const lock(jobs_mutex_);
-    auto found = find(on);
-    if (found != jobs_.end()) last = on;
-    else found = find(last);
-    return found != jobs_.end() ? found->id : swap::job_id{};
+    if (any_jobs_.load(std::memory_order_acquire)) {
+      std::shared_lock const lock(jobs_mutex_);
+      auto found = find(on);
+      if (found != jobs_.end()) last = on;
+      else found = find(last);
+      if (found != jobs_.end()) return *found;
+    }
+    return {on, {}, program_timed_.load(std::memory_order_relaxed)};
   }
 
   /// What is not swappable stays where it is anyway.
@@ -243,7 +256,8 @@ class torch_swapping final : public torch_swapper {
   std::optional<swap::pager<pool_type>> pager_;
   std::optional<swap::swap_worker> worker_;
   std::atomic<bool> paging_{false};
-  std::shared_mutex jobs_mutex_;  ///< taken before the pager's lock
+  std::atomic<bool> program_timed_{true};  ///< operations of its steps, as of a job's
+  std::shared_mutex jobs_mutex_;           ///< taken before the pager's lock
   std::vector<job_stream> jobs_;
   std::atomic<bool> any_jobs_{false};
 };
