@@ -525,11 +525,15 @@ TEST_CASE("jobs take turns by plan: their sum keeps to the limit, and one that j
   // Each goes on when its time has come, and waits for its turn.
   auto const go = [&](swap::time until) {
     for (;;) {
+      for (auto const& p : run) {
+        if (p != nullptr) (void)p->waits();  // all that are about to go have asked
+      }
       std::size_t next = programs.size();
       for (std::size_t k = 0; k < programs.size(); ++k) {
         if (run[k] == nullptr || run[k]->waits()) continue;
         if (next == programs.size() || clock[k] < clock[next]) next = k;
       }
+      REQUIRE(next < programs.size());
       if (clock[next] >= until) return;
       clock[next] += run[next]->advance() * (next == 1 ? 3 : 2);  // steps of two lengths
     }

@@ -92,16 +92,13 @@ TEST_CASE("a step waits until the one before it claims nothing more, which is be
   CHECK(jobs.seen.turns_awaited == 0);
 }
 
-TEST_CASE("threads that wait go in the order of the device time that their jobs have had") {
+TEST_CASE("threads that wait go in rounds, whoever comes first") {
   some_jobs jobs(4);
-  jobs[1].plan = plan_of(time(30));
-  jobs.step(1);
-  jobs.step(2);
   for (std::size_t k : {0U, 1U, 2U, 3U}) jobs.begin(k);
-  jobs.take(3);
+  jobs.take(1);
   std::vector<std::size_t> order;
   std::vector<std::thread> threads;
-  for (std::size_t k : {1U, 2U, 0U}) {
+  for (std::size_t k : {0U, 3U, 2U}) {
     threads.emplace_back([&, k] {
       jobs.take(k);
       {
@@ -116,20 +113,65 @@ TEST_CASE("threads that wait go in the order of the device time that their jobs 
     };
     while (!waits()) std::this_thread::yield();
   }
-  jobs.end_operations(3, 4);
+  jobs.end_operations(1, 4);
   for (std::thread& t : threads) t.join();
-  CHECK(order == std::vector<std::size_t>{0, 2, 1});
+  CHECK(order == std::vector<std::size_t>{2, 3, 0});
   CHECK(jobs.seen.turns_awaited == 3);
   CHECK(jobs.seen.turns_passed == 0);
 }
 
-TEST_CASE("who was away for long gets a few steps ahead of others, no more") {
-  some_jobs jobs(2);
-  for (int i = 0; i < 100; ++i) jobs.step(0);
-  CHECK(jobs[0].had == time(4000));
-  jobs.begin(0);
-  jobs.begin(1);
-  CHECK(jobs[1].had == time(4000 - 2 * 40));
+TEST_CASE("a job of short steps has no more of them than others that wait, and none waits for who is not there") {
+  some_jobs jobs(3);
+  jobs[1].plan = plan_of(time(1));
+  for (std::size_t k : {0U, 1U}) jobs.begin(k);
+  jobs.take(0);
+  jobs.t.ask(jobs[1]);
+  jobs.end_operations(0, 4);
+  for (int round = 0; round < 3; ++round) {
+    jobs.begin(0);
+    jobs.t.ask(jobs[0]);
+    CHECK(jobs.t.may_go(jobs[1]));
+    CHECK_FALSE(jobs.t.may_go(jobs[0]));
+    jobs.take(1);
+    jobs.end_operations(1, 4);
+    jobs.begin(1);
+    jobs.t.ask(jobs[1]);
+    CHECK(jobs.t.may_go(jobs[0]));
+    CHECK_FALSE(jobs.t.may_go(jobs[1]));
+    jobs.take(0);
+    jobs.end_operations(0, 4);
+  }
+  jobs.begin(2);
+  CHECK(jobs.t.may_go(jobs[1]));
+  jobs.take(1);
+  jobs.end_operations(1, 4);
+  jobs.take(2);
+  CHECK(jobs[2].turn == turn::taken);
+  CHECK(jobs.seen.turns_awaited == 0);
+}
+
+TEST_CASE("who may go later than another that waits has to be asked for that") {
+  some_jobs jobs(3);
+  for (std::size_t k : {0U, 1U, 2U}) jobs.begin(k);
+  jobs.take(0);
+  jobs.end_operations(0, 4);
+  CHECK(jobs.t.may_go(jobs[2]));
+  jobs.t.ask(jobs[1]);
+  CHECK_FALSE(jobs.t.may_go(jobs[2]));
+  CHECK(jobs.t.may_go(jobs[1]));
+}
+
+TEST_CASE("who asks and does not come is waited for no longer than others have patience") {
+  some_jobs jobs(2, std::chrono::milliseconds(1));
+  for (std::size_t k : {0U, 1U}) jobs.begin(k);
+  jobs.t.ask(jobs[1]);
+  jobs.take(0);
+  CHECK(jobs[0].turn == turn::taken);
+  CHECK(jobs[1].turn == turn::due);
+  CHECK(jobs[1].held_up == 0);
+  jobs.end_operations(0, 4);
+  jobs.take(1);
+  CHECK(jobs[1].turn == turn::taken);
 }
 
 TEST_CASE("a step that gets nowhere is passed, and after three times on end its job takes part no more") {

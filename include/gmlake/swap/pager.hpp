@@ -163,10 +163,13 @@ class pager {
     turns_.step_begun(j);
     if (j.turn == turn::none) follower_.begin_returns(j);
   }
-  /// Whether the job's next access waits for no other job's step.
-  [[nodiscard]] bool may_go(job_id job = {}) const noexcept {
+  /// Whether the job's next access would wait for no other job's step. If it would, the job waits from now on, and those
+  /// whose turn is later wait for it.
+  [[nodiscard]] bool may_go(job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
-    return turns_.may_go(*jobs_[static_cast<std::uint32_t>(job)]);
+    pager_job& j = at(job);
+    turns_.ask(j);
+    return turns_.may_go(j);
   }
 
   /// Nobody writes the block from now on, as frozen weights: once it has left, it leaves again without being copied.

@@ -76,7 +76,6 @@ struct pager_job {
   std::uint64_t beside = 1;     ///< jobs that run at the same time, where they don't
 
   gmlake::swap::turn turn = gmlake::swap::turn::none;
-  time had{};                 ///< of the device, in steps that took turns
   std::uint32_t held_up = 0;  ///< times on end that it got nowhere while others waited
 
   // In this step.

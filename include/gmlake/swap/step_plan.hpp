@@ -112,8 +112,6 @@ class step_plan {
   [[nodiscard]] bool takes_turns() const noexcept { return in_turns_; }
   /// What the rest of the step, from before operation i on, takes at its peak beyond what is there between steps.
   [[nodiscard]] bytes claim(std::uint32_t i) const noexcept { return i < claims_.size() ? claims_[i] : 0; }
-  /// How long a step's operations run.
-  [[nodiscard]] time work() const noexcept { return starts_.back(); }
   /// How many operations from i on run no longer than that together. Logarithmic.
   [[nodiscard]] std::uint32_t within(time t, std::uint32_t i) const noexcept {
     if (i >= operations()) return 0;

@@ -4,10 +4,11 @@
 /// the device always has work queued. So the peak is that of the sum of the jobs' loads over time, not the sum of their
 /// peaks, and each finds memory as the last round has left it, with the mappings that it made then.
 ///
-/// Those that wait go in the order of the device time that they have had, the least first. A step that gets nowhere
-/// while others wait for it, or of which nobody knows when it ends, does not hold them up for longer than they have
-/// patience; a job to which that happens several times on end neither waits nor is waited for any more. Nothing is
-/// wrong then, only slower: memory is had on demand.
+/// Those that wait go in rounds, in the order in which plans have the jobs: one whose steps are short has no more of
+/// them than others, as what a plan foresees of its blocks lies behind a step of each other job's. Who is not there yet
+/// is not waited for. A step that gets nowhere while others wait for it, or of which nobody knows when it ends, does
+/// not hold them up for longer than they have patience; a job to which that happens several times on end neither waits
+/// nor is waited for any more. Nothing is wrong then, only slower: memory is had on demand.
 ///
 /// Not thread-safe: the pager's lock guards it, and is given up while a job waits.
 
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "gmlake/swap/pager_job.hpp"
@@ -35,11 +37,14 @@ class turns {
   void step_begun(pager_job& j) noexcept {
     end(j);
     if (!in_force() || j.held_up >= most_held_up) return;
-    limit_credit(j);
     j.turn = turn::due;
   }
 
-  /// Whether the job's next access waits for nobody.
+  /// The job's next access will wait if it has to: from now on others know.
+  static void ask(pager_job& j) noexcept {
+    if (j.turn == turn::due) j.turn = turn::awaited;
+  }
+  /// Whether it waits for nobody.
   [[nodiscard]] bool may_go(pager_job const& j) const noexcept {
     if (j.turn == turn::none || j.turn == turn::taken) return true;
     return std::ranges::none_of(*jobs_, [&](auto const& o) {
@@ -50,14 +55,15 @@ class turns {
 
   /// Waits until it may, and takes its turn. Precondition: `lock` is the pager's, and the turn is not taken.
   void await(std::unique_lock<std::mutex>& lock, pager_job& j) noexcept {
-    if (j.turn == turn::due) j.turn = turn::awaited;
+    ask(j);
     if (!may_go(j)) ++seen_->turns_awaited;
     while (!may_go(j)) {
       if (!gets_on(lock)) pass(j);
+      ask(j);  // another may have lost patience with it
     }
     if (j.turn != turn::awaited) return;  // it needs none any more, or another thread has taken it
     j.turn = turn::taken;
-    if (j.plan != nullptr) j.had += j.plan->work();
+    last_ = j.index;
   }
 
   /// The job's operation has ended: the next may have its turn.
@@ -106,8 +112,9 @@ class turns {
     return std::ranges::any_of(*jobs_,
                                [](auto const& j) { return j->open && j->plan != nullptr && j->plan->takes_turns(); });
   }
-  [[nodiscard]] static bool goes_before(pager_job const& a, pager_job const& b) noexcept {
-    return a.had != b.had ? a.had < b.had : a.index < b.index;
+  [[nodiscard]] bool goes_before(pager_job const& a, pager_job const& b) const noexcept {
+    auto const behind_last = [this](pager_job const& j) { return j.index > last_; };
+    return std::tuple(!behind_last(a), a.index) < std::tuple(!behind_last(b), b.index);
   }
   /// What is left to come of a running step fits into what plans keep free.
   [[nodiscard]] bool claims_little(pager_job const& j) const noexcept {
@@ -117,21 +124,12 @@ class turns {
     return j.plan->claim(j.log.operations()) <= spare;
   }
 
-  /// Who is new, or was away, does not get more than a few steps ahead of others.
-  void limit_credit(pager_job& j) const noexcept {
-    time least = time::max(), longest{};
-    for (auto const& o : *jobs_) {
-      if (!o->open || o->turn == turn::none || o->plan == nullptr) continue;
-      least = std::min(least, o->had);
-      longest = std::max(longest, o->plan->work());
-    }
-    if (least < time::max()) j.had = std::max(j.had, least - 2 * longest);
-  }
-
-  /// Those that run are not waited for any longer.
+  /// Those that run are not waited for any longer, nor those that asked whether they may and don't come.
   [[gnu::cold]] void pass(pager_job const& j) noexcept {
     for (auto const& o : *jobs_) {
-      if (o.get() == &j || !o->open || o->turn != turn::taken) continue;
+      if (o.get() == &j || !o->open) continue;
+      if (o->turn == turn::awaited) o->turn = turn::due;  // who does come asks again
+      if (o->turn != turn::taken) continue;
       ++o->held_up;
       ++seen_->turns_passed;
       o->turn = turn::none;
@@ -145,6 +143,7 @@ class turns {
   std::condition_variable changed_;
   std::uint64_t ended_ = 0;  ///< operations of steps that run by plan
   std::uint64_t over_ = 0;   ///< turns
+  std::uint32_t last_ = 0;   ///< the job that has taken the last one
 };
 
 }  // namespace gmlake::swap
