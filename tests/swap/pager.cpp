@@ -220,6 +220,18 @@ TEST_CASE(
   CHECK(targets[1] <= limit);
 }
 
+/// Of the program's blocks.
+[[nodiscard]] std::size_t mapped_while_absent(pager_rig& r, paged_program<pager>& run) {
+  std::size_t n = 0;
+  for (std::uint32_t v = 0; v < run.program().variables.size(); ++v) {
+    if (run.at(v) == address{}) continue;
+    result<residency> const now = r.pool->residency_of(run.at(v));  // unknown to the pool where it never moves
+    if (!now || *now != residency::absent) continue;
+    n += r.device.beneath(run.at(v), 1).empty() ? 0 : 1;
+  }
+  return n;
+}
+
 TEST_CASE("what a schedule has moved for some steps stays mapped while it is away, until the program departs") {
   swap::program const p = small_cnn(4, 120);
   bytes const limit = swap::peak_of(swap::loads_of(p)) * 6 / 10 / mib * mib;
@@ -238,26 +250,37 @@ TEST_CASE("what a schedule has moved for some steps stays mapped while it is awa
   CHECK(leaving * 2 < unmapping);
   CHECK(r.memory->stats().departures == 0);
 
-  auto const mapped_while_absent = [&] {
-    std::size_t n = 0;
-    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
-      if (run.at(v) == address{}) continue;
-      result<residency> const now = r.pool->residency_of(run.at(v));  // unknown to the pool where it never moves
-      if (!now || *now != residency::absent) continue;
-      n += r.device.beneath(run.at(v), 1).empty() ? 0 : 1;
-    }
-    return n;
-  };
   std::size_t most = 0;
   auto const half = static_cast<std::uint32_t>(p.operations.size() / 2);
-  run.after_each = [&] { most = std::max(most, mapped_while_absent()); };
+  run.after_each = [&] { most = std::max(most, mapped_while_absent(r, run)); };
   run.step(half);
   CHECK(most > 0);
   run.after_each = [] {};
   (void)run.advance();
   run.touch(0);  // nobody has foreseen that
   CHECK(r.memory->stats().departures >= 1);
-  CHECK(mapped_while_absent() == 0);
+  CHECK(mapped_while_absent(r, run) == 0);
+}
+
+TEST_CASE(
+    "what a schedule made anew for the same steps moves as the one before did stays mapped from the beginning on") {
+  swap::program const p = small_cnn(4, 120);
+  pager_options o = options(swap::peak_of(swap::loads_of(p)) * 6 / 10 / mib * mib);
+  o.better = -2;  // what is made anew is taken
+  pager_rig r(o);
+  paged_program<pager> run(*r.memory, p);
+  for (int k = 0; k < 12; ++k) run.step();
+  REQUIRE(r.memory->stats().plans_made == 1);
+  std::size_t most = 0;
+  run.after_each = [&] {
+    if (r.memory->stats().plans_made > 1) most = std::max(most, mapped_while_absent(r, run));
+  };
+  for (int k = 0; k < 20 && r.memory->stats().plans_made == 1; ++k) run.step(~0u, 1.2);
+  CHECK(r.memory->stats().plans_made == 2);
+  CHECK(most > 0);
+  run.touch(0);
+  CHECK(r.memory->stats().departures >= 1);
+  CHECK(mapped_while_absent(r, run) == 0);
 }
 
 TEST_CASE("a step that does something else goes on demand, and nothing is wrong") {

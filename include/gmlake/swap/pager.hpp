@@ -163,8 +163,8 @@ class pager {
     turns_.step_begun(j);
     if (j.turn == turn::none) follower_.begin_returns(j);
   }
-  /// Whether the job's next access would wait for no other job's step. If it would, the job waits from now on, and those
-  /// whose turn is later wait for it.
+  /// Whether the job's next access would wait for no other job's step. If it would, the job waits from now on, and
+  /// those whose turn is later wait for it.
   [[nodiscard]] bool may_go(job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
     pager_job& j = at(job);

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/proven_moves.hpp"
 
 namespace gmlake::swap {
 
@@ -46,9 +48,11 @@ class step_follower {
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
     count_between(j);
-    std::uint32_t const repeats = plan != nullptr && plan == j.plan ? std::min(j.repeats + 1, j.trust) : 0;
-    if (repeats == 0) unmap(j);
-    j.repeats = repeats;
+    if (plan != nullptr && plan == j.plan && j.trust > 0) {
+      j.repeats = std::min(j.repeats + 1, j.trust);
+    } else if (!renew(j, plan.get())) {
+      unmap(j);
+    }
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = plan->moves().returns.size();
       j.next_return = j.next_return > ended ? j.next_return - ended : 0;
@@ -98,14 +102,28 @@ class step_follower {
     take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
   }
 
-  /// Whether what the plan sends away stays mapped, which spares driver calls. Whoever touches it then without saying
-  /// so finds other data; so not before some steps in which that would have been a fault.
-  [[nodiscard]] static bool leaves_mapped(pager_job const& j) noexcept {
-    return j.by_plan && j.repeats >= steps_unmapped;
+  /// Whether what the plan sends away by that move stays mapped, which spares driver calls. Whoever touches it then
+  /// without saying so finds other data; so not before some steps in which that would have been a fault.
+  [[nodiscard]] static bool leaves_mapped(pager_job const& j, std::size_t out) noexcept {
+    return j.repeats >= steps_unmapped || (!j.proven.empty() && j.proven[out]);
   }
   void unmap(pager_job& j) noexcept {
-    if (j.repeats >= steps_unmapped) pages_->unmap_absent();
+    if (j.repeats >= steps_unmapped || !j.proven.empty()) pages_->unmap_absent();
     j.repeats = 0;
+    j.proven.clear();
+  }
+  /// Whether another plan is for the same steps as the one that the last of them went by: then what that has left
+  /// mapped stays so. False too where memory is short.
+  [[nodiscard]] static bool renew(pager_job& j, step_plan const* plan) noexcept {
+    if (plan == nullptr || j.plan == nullptr || j.trust == 0 || plan->fingerprint() != j.plan->fingerprint())
+      return false;
+    try {
+      j.proven = proven_moves(*plan, *j.plan, [&](std::size_t out) { return leaves_mapped(j, out); });
+    } catch (std::bad_alloc const&) {
+      return false;
+    }
+    j.repeats = 0;
+    return true;
   }
 
   /// From here on, in a step that may have begun already.
@@ -151,12 +169,12 @@ class step_follower {
 
   /// Sends away what is to leave once operation i has ended, in the schedule's order.
   void go_away(pager_job& j, std::uint32_t i) noexcept {
-    vacating const way = leaves_mapped(j) ? vacating::leave : vacating::unmap;
     for (auto const& outs = j.plan->moves().outs; j.next_out < outs.size(); ++j.next_out) {
       planned_out const& o = outs[j.next_out];
       if (o.after > i) return;
       page* const p = page_of(j, o.variable);
       if (p == nullptr || !p->named || p->fixed || p->users > 0 || p->pins > 0 || o.before <= i + 1) continue;
+      vacating const way = j.by_plan && leaves_mapped(j, j.next_out) ? vacating::leave : vacating::unmap;
       if (p->where == page::place::coming && way == vacating::unmap) {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival

@@ -25,6 +25,11 @@ struct identity {
   std::uint64_t serial = 0;  ///< elder: which page
   address begin{};           ///< and where
   bool outlives = false;     ///< born: it is there when the step is over
+
+  /// Whether a step finds the same block by both.
+  [[nodiscard]] friend constexpr bool operator==(identity const& a, identity const& b) noexcept {
+    return a.is == b.is && (a.is == kind::elder ? a.serial == b.serial : a.number == b.number);
+  }
 };
 
 /// What blocks count for in schedules: movable ones take whole chunks, smaller ones share them.
