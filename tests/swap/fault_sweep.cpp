@@ -76,9 +76,9 @@ class sweep {
     ask([&] { return rig_.pool->swap_in(a.at, work); });
     look(a);
     ask([&] { return rig_.pool->swap_out(a.at, work, vacating::leave); });
-    ask([&] { return rig_.pool->unmap_absent(); });
+    ask([&] { return rig_.pool->unmap_absent(any_block); });
     ask([&] { return gone(a); });
-    ask([&] { return rig_.pool->unmap_absent(); });
+    ask([&] { return rig_.pool->unmap_absent(any_block); });
     ask([&] { return rig_.pool->swap_in(a.at, work); });
     look(a);
     look(f);

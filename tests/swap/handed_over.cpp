@@ -213,11 +213,14 @@ TEST_CASE("what was left mapped is unmapped on demand, after the copies that rea
   leave(r, two);
   REQUIRE(under_way(r, copy_queues::out) == 2);
   r.queues->wait_fails = [] { return true; };
-  CHECK(r.pool->unmap_absent().error().code == errc::driver_failure);
+  CHECK(r.pool->unmap_absent(any_block).error().code == errc::driver_failure);
   CHECK_FALSE(r.device.beneath(one, 1).empty());  // since nobody knows that they are over
   CHECK_FALSE(r.device.beneath(two, 1).empty());
   r.queues->wait_fails = nullptr;
-  must(r.pool->unmap_absent());
+  must(r.pool->unmap_absent([&](address at) { return at == one; }));
+  CHECK(r.device.beneath(one, 1).empty());
+  CHECK_FALSE(r.device.beneath(two, 1).empty());
+  must(r.pool->unmap_absent(any_block));
   CHECK(under_way(r, copy_queues::out) == 0);
   CHECK(r.device.beneath(one, 1).empty());
   CHECK(r.device.beneath(two, 1).empty());

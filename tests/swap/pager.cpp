@@ -342,6 +342,26 @@ TEST_CASE("programs in turn keep their plans side by side") {
   CHECK(r.memory->stats().misses == before.misses);
 }
 
+TEST_CASE("of steps of two kinds in turn each leaves mapped what it moves, while it runs") {
+  swap::program const a = small_cnn(4, 120), b = small_cnn(3, 50);
+  pager_rig r(options(swap::peak_of(swap::loads_of(a)) * 6 / 10 / mib * mib));
+  paged_program<pager> one(*r.memory, a), other(*r.memory, b);
+  std::size_t most = 0;
+  one.after_each = [&] { most = std::max(most, mapped_while_absent(r, one)); };
+  for (int k = 0; k < 4; ++k) {
+    one.step();
+    other.step();
+  }
+  CHECK(most == 0);
+  for (int k = 0; k < 4; ++k) {
+    CHECK(mapped_while_absent(r, one) + mapped_while_absent(r, other) == 0);
+    one.step();
+    other.step();
+  }
+  CHECK(most > 0);
+  CHECK(r.memory->stats().plans_made == 2);
+}
+
 TEST_CASE("a step is planned again when its operations take another time") {
   swap::program const p = small_cnn(2);
   bytes const limit = swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib;

@@ -23,7 +23,7 @@ struct no_pages {
   [[nodiscard]] bool begin_return(page&, foresight const&) { return true; }
   void foresee(page const&, foresight const&) {}
   bool look(bool) { return false; }
-  void unmap_absent() {}
+  void unmap_absent(std::uint32_t) {}
 };
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.

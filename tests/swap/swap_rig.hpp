@@ -56,6 +56,8 @@ static_assert(swap::BackingStore<faulty_store>);
   return p[0] == value && std::memcmp(p, p + 1, n - 1) == 0;
 }
 
+inline constexpr auto any_block = [](address) noexcept { return true; };
+
 struct swap_rig_options {
   bytes granule = 64_KiB;
   bytes chunk = 1_MiB;

@@ -10,6 +10,7 @@
 
 #include "gmlake/swap/channel.hpp"
 #include "gmlake/swap/measured_time.hpp"
+#include "gmlake/swap/plan_proof.hpp"
 #include "gmlake/swap/plan_trial.hpp"
 #include "gmlake/swap/step_plan.hpp"
 
@@ -24,6 +25,7 @@ struct known_step {
   std::shared_ptr<step_program const> program;  ///< as of when it was planned last; its operations take no time
   std::shared_ptr<step_plan const> plan;
   forecast expected = {};           ///< of that, by the times that are known by now
+  plan_proof proof = {};            ///< of that
   plan_trial trial = {};            ///< of that plan
   bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
@@ -65,6 +67,12 @@ class known_steps {
     return found != all_.end() ? &*found : nullptr;
   }
 
+  /// The kind whose plan it is; null: it has another by now, or is not known any more.
+  [[nodiscard]] known_step* planned(step_plan const* plan) noexcept {
+    known_step* const k = plan != nullptr ? find(plan->fingerprint()) : nullptr;
+    return k != nullptr && k->plan.get() == plan ? k : nullptr;
+  }
+
   /// The kind, which may be new; then the one seen longest ago goes if there are too many. Null for want of memory.
   [[nodiscard]] known_step* enter(std::uint64_t fingerprint, std::uint32_t operations) noexcept {
     if (known_step* const old = find(fingerprint)) return old;
@@ -75,7 +83,8 @@ class known_steps {
                       .followed_by = fingerprint,
                       .times = std::move(times),
                       .program = {},
-                      .plan = {}});
+                      .plan = {},
+                      .proof = {}});
     } catch (std::bad_alloc const&) {
       return nullptr;
     }

@@ -71,8 +71,7 @@ struct pager_job {
   bool by_plan = false;         ///< since the step's beginning
   time began{};                 ///< the step, by the pager's clock
   std::uint32_t trust = 0;      ///< steps on end that went by plan
-  std::uint32_t repeats = 0;    ///< of them, those by this very plan
-  std::vector<bool> proven;     ///< by number of its moves out: see `proven_moves`; where it is empty, none is
+  plan_proof proof;             ///< of the plan in force, as of the step's beginning
   std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns
   std::uint64_t beside = 1;     ///< jobs that run at the same time, where they don't
 

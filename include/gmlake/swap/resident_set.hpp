@@ -23,7 +23,7 @@ namespace gmlake::swap {
 
 /// A pool of blocks that swap, as `swapping_pool` is over a `basic_pool`.
 template <class P>
-concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag t, bool b) {
+concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag t, bool b, bool (*of)(address)) {
   { p.allocate(request{}, t) } noexcept -> std::same_as<result<address>>;
   { p.foresee(a, foresight{}) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a) } noexcept -> std::same_as<result<void>>;
@@ -31,7 +31,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.swap_out(a, s, vacating::leave) } noexcept -> std::same_as<result<void>>;
   { p.discard(a, s, vacating::leave) } noexcept -> std::same_as<result<void>>;
-  { p.unmap_absent() } noexcept -> std::same_as<result<void>>;
+  { p.unmap_absent(of) } noexcept -> std::same_as<result<void>>;
   { p.swap_in(a, s) } noexcept -> std::same_as<result<void>>;
   { p.prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
@@ -224,9 +224,13 @@ class resident_set {
     return true;
   }
 
-  /// Nothing that is out is left mapped.
-  void unmap_absent() noexcept {
-    if (!pool_->unmap_absent()) ++seen_->refused;
+  /// Nothing of the job's that is out is left mapped.
+  void unmap_absent(std::uint32_t job) noexcept {
+    auto const its = [&](address at) noexcept {
+      page const* const p = known_.find(at);
+      return p != nullptr && p->job == job;
+    };
+    if (!pool_->unmap_absent(its)) ++seen_->refused;
   }
 
   /// Those that could not leave may try again.

@@ -13,7 +13,6 @@
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/pager_job.hpp"
 #include "gmlake/swap/pager_options.hpp"
-#include "gmlake/swap/proven_moves.hpp"
 
 namespace gmlake::swap {
 
@@ -48,11 +47,9 @@ class step_follower {
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
     count_between(j);
-    if (plan != nullptr && plan == j.plan && j.trust > 0) {
-      j.repeats = std::min(j.repeats + 1, j.trust);
-    } else if (!renew(j, plan.get())) {
-      unmap(j);
-    }
+    bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
+    if (!same_steps || j.trust == 0) unmap(j);
+    take_proof(j, plan);
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = plan->moves().returns.size();
       j.next_return = j.next_return > ended ? j.next_return - ended : 0;
@@ -98,32 +95,25 @@ class step_follower {
   [[gnu::cold]] void leave_plan(pager_job& j, std::uint32_t i) noexcept {
     ++seen_->departures;
     j.by_plan = false;
+    if (known_step* const k = j.known.planned(j.plan.get())) k->proof = {};
     unmap(j);
     take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
   }
 
-  /// Whether what the plan sends away by that move stays mapped, which spares driver calls. Whoever touches it then
-  /// without saying so finds other data; so not before some steps in which that would have been a fault.
-  [[nodiscard]] static bool leaves_mapped(pager_job const& j, std::size_t out) noexcept {
-    return j.repeats >= steps_unmapped || (!j.proven.empty() && j.proven[out]);
-  }
+  /// Nothing that is away stays mapped.
   void unmap(pager_job& j) noexcept {
-    if (j.repeats >= steps_unmapped || !j.proven.empty()) pages_->unmap_absent();
-    j.repeats = 0;
-    j.proven.clear();
+    if (j.proof.any()) pages_->unmap_absent(j.index);
+    j.proof = {};
   }
-  /// Whether another plan is for the same steps as the one that the last of them went by: then what that has left
-  /// mapped stays so. False too where memory is short.
-  [[nodiscard]] static bool renew(pager_job& j, step_plan const* plan) noexcept {
-    if (plan == nullptr || j.plan == nullptr || j.trust == 0 || plan->fingerprint() != j.plan->fingerprint())
-      return false;
+  /// What has been proven of the plan by now. Nothing where memory is short.
+  void take_proof(pager_job& j, std::shared_ptr<step_plan const> const& plan) noexcept {
+    known_step const* const k = j.known.planned(plan.get());
     try {
-      j.proven = proven_moves(*plan, *j.plan, [&](std::size_t out) { return leaves_mapped(j, out); });
+      j.proof = k != nullptr ? k->proof : plan_proof();
     } catch (std::bad_alloc const&) {
-      return false;
+      pages_->unmap_absent(j.index);
+      j.proof = {};
     }
-    j.repeats = 0;
-    return true;
   }
 
   /// From here on, in a step that may have begun already.
@@ -174,7 +164,7 @@ class step_follower {
       if (o.after > i) return;
       page* const p = page_of(j, o.variable);
       if (p == nullptr || !p->named || p->fixed || p->users > 0 || p->pins > 0 || o.before <= i + 1) continue;
-      vacating const way = j.by_plan && leaves_mapped(j, j.next_out) ? vacating::leave : vacating::unmap;
+      vacating const way = j.by_plan && j.proof.holds(j.next_out) ? vacating::leave : vacating::unmap;
       if (p->where == page::place::coming && way == vacating::unmap) {
         (void)pages_->look(true);
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival

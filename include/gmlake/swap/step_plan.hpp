@@ -195,7 +195,4 @@ class step_plan {
   std::unordered_map<std::uint64_t, std::uint32_t> elders_;
 };
 
-/// Steps on end by one plan before what it sends away is left mapped.
-inline constexpr std::uint32_t steps_unmapped = 2;
-
 }  // namespace gmlake::swap

@@ -47,6 +47,10 @@ class step_planner {
     ++seen_->steps;
     if (any && j.by_plan) ++seen_->steps_by_schedule;
     j.trust = any && j.by_plan ? j.trust + 1 : 0;
+    if (known_step* const by = any ? j.known.planned(j.plan.get()) : nullptr) {
+      if (j.by_plan) by->proof.step_done();
+      else by->proof = {};
+    }
     if (!log.complete()) ++seen_->steps_not_logged;
     j.others_before = std::exchange(j.others, 0);
     std::shared_ptr<planning> made;
@@ -95,8 +99,7 @@ class step_planner {
       ++seen_->plans_made;
       if (k->renewed && made.plans.size() == 1) k->trial.begin(k->plan);
       else k->trial.begin();
-      k->plan = made.plans[i];
-      k->expected = k->plan->expected();
+      put_in_force(*k, made.plans[i]);
     }
     if (!made.kept) return;
     for (planning::part const& of : done->of()) keep(of, *made.kept);
@@ -129,6 +132,12 @@ class step_planner {
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
   }
 
+  static void put_in_force(known_step& k, std::shared_ptr<step_plan const> plan) noexcept {
+    k.proof = k.plan != nullptr ? k.proof.of_another(*k.plan, *plan) : plan_proof();
+    k.plan = std::move(plan);
+    k.expected = k.plan->expected();
+  }
+
   /// A plan made anew would do no better than the one there is.
   void keep(planning::part const& of, forecast const& now) noexcept {
     pager_job& j = *(*jobs_)[of.job];
@@ -146,8 +155,7 @@ class step_planner {
     if (options_->clock == nullptr || !j.by_plan || k.plan == nullptr || j.plan != k.plan) return;
     if (std::shared_ptr<step_plan const> before = k.trial.step_took(options_->clock() - j.began)) {
       ++seen_->plans_reverted;
-      k.plan = std::move(before);
-      k.expected = k.plan->expected();
+      put_in_force(k, std::move(before));
     }
   }
 
@@ -161,8 +169,8 @@ class step_planner {
     }
     if (k.seen < k.plan_again_at) return false;
     // A plan's first steps find what the step before has left, and its mappings have to be made.
-    std::uint32_t const first = options_->leave_mapped ? steps_unmapped + 1 : 1;
-    bool const settled = j.plan == k.plan && j.trust > first && j.repeats >= first;
+    std::uint32_t const first = options_->leave_mapped ? plan_proof::steps_unmapped + 1 : 1;
+    bool const settled = j.plan == k.plan && j.trust > first && k.proof.steps() > first;
     if (settled && j.plan->expected().fits() && takes_long(j.evicted, j.plan->expected().step)) {
       bytes const more = std::clamp(j.evicted, options_->limit / 64, options_->limit / 16);
       k.overdraft = std::min(k.overdraft + more, options_->limit / 4);

@@ -141,13 +141,14 @@ class swapping_pool {
     return send(at, last, true, way);
   }
 
-  /// Whatever touches an absent block from now on is at fault: what was left mapped is unmapped. Returns the first
-  /// error, the driver's; the others are unmapped then.
-  [[nodiscard]] result<void> unmap_absent() noexcept {
+  /// Whatever touches an absent block from now on is at fault, of those that begin where `which` says so: what was left
+  /// mapped is unmapped. Returns the first error, the driver's; the others are unmapped then.
+  template <std::predicate<address> Which>
+  [[nodiscard]] result<void> unmap_absent(Which which) noexcept {
     std::scoped_lock const lock(mutex_);
     result<void> first;
     for (block& b : all_) {
-      result<void> done = mover_.unmap(b);
+      result<void> done = which(b.begin) ? mover_.unmap(b) : result<void>{};
       if (!done && first) first = done;
     }
     return first;
