@@ -23,7 +23,9 @@ struct no_pages {
   [[nodiscard]] bool begin_return(page&, foresight const&) { return true; }
   void foresee(page const&, foresight const&) {}
   bool look(bool) { return false; }
-  void unmap_absent(std::uint32_t) {}
+  void unmap_absent(std::uint32_t job) { unmapped.push_back(job); }
+
+  std::vector<std::uint32_t> unmapped;
 };
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
@@ -54,6 +56,41 @@ struct follower_rig {
   step_follower<no_pages>::jobs jobs;
   step_follower<no_pages> follower{pages, jobs, seen};
 };
+
+TEST_CASE("what is left mapped is unmapped when a step begins that is of another kind, or the last one departed") {
+  auto const sends = [](std::uint32_t after) {
+    return planned_moves{.outs = {{.variable = 0, .after = after, .before = 8, .from = 6, .gone = 4}}, .returns = {}};
+  };
+  auto const first = plan_of(10, false, sends(1)), alike = plan_of(10, false, sends(1)),
+             other = plan_of(10, false, sends(2));
+  follower_rig r({first});
+  pager_job& j = *r.jobs[0];
+  known_step* const k = j.known.enter(first->fingerprint(), 10);
+  REQUIRE(k != nullptr);
+  k->plan = first;
+  for (int i = 0; i < 2; ++i) k->proof.step_done();
+  j.trust = 2;
+  r.follower.step_begun(j, first);
+  CHECK(j.proof.holds(0));
+  j.left_mapped = true;
+  k->proof = k->proof.of_another(*first, *alike);
+  k->plan = alike;
+  r.follower.step_begun(j, alike);
+  CHECK(j.proof.holds(0));
+  k->proof = k->proof.of_another(*alike, *other);
+  k->plan = other;
+  r.follower.step_begun(j, other);
+  CHECK_FALSE(j.proof.holds(0));
+  CHECK(r.pages.unmapped.empty());  // what is away by the plan before is so between the accesses that it is proven for
+  SUBCASE("another kind") { r.follower.step_begun(j, nullptr); }
+  SUBCASE("departed") {
+    j.trust = 0;
+    r.follower.step_begun(j, other);
+  }
+  CHECK(r.pages.unmapped == std::vector<std::uint32_t>{0});
+  r.follower.step_begun(j, nullptr);
+  CHECK(r.pages.unmapped.size() == 1);  // nothing is left mapped since
+}
 
 TEST_CASE("alone, what comes again in the next step comes so many operations later") {
   foresight const f = follower_rig({plan_of(10, false)}).birth();

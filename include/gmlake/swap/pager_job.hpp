@@ -72,6 +72,7 @@ struct pager_job {
   time began{};                 ///< the step, by the pager's clock
   std::uint32_t trust = 0;      ///< steps on end that went by plan
   plan_proof proof;             ///< of the plan in force, as of the step's beginning
+  bool left_mapped = false;     ///< something that is away may be
   std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns
   std::uint64_t beside = 1;     ///< jobs that run at the same time, where they don't
 

@@ -24,12 +24,10 @@ class plan_proof {
   /// How many have.
   [[nodiscard]] std::uint32_t steps() const noexcept { return steps_; }
 
-  /// Of the plan's move out of that number.
+  /// Whether it is proven of the plan's move out of that number.
   [[nodiscard]] bool holds(std::size_t out) const noexcept {
     return steps_ >= steps_unmapped || (!before_.empty() && before_[out]);
   }
-  /// Whether it may for any.
-  [[nodiscard]] bool any() const noexcept { return steps_ >= steps_unmapped || !before_.empty(); }
 
   /// What it proves of another plan for the same steps: where that sends the same block away between the same accesses.
   /// Nothing where memory is short. O(n log n).

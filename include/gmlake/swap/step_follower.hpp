@@ -49,7 +49,7 @@ class step_follower {
     count_between(j);
     bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
     if (!same_steps || j.trust == 0) unmap(j);
-    take_proof(j, plan);
+    j.proof = proof_of(j, plan.get());
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = plan->moves().returns.size();
       j.next_return = j.next_return > ended ? j.next_return - ended : 0;
@@ -102,17 +102,16 @@ class step_follower {
 
   /// Nothing that is away stays mapped.
   void unmap(pager_job& j) noexcept {
-    if (j.proof.any()) pages_->unmap_absent(j.index);
+    if (std::exchange(j.left_mapped, false)) pages_->unmap_absent(j.index);
     j.proof = {};
   }
   /// What has been proven of the plan by now. Nothing where memory is short.
-  void take_proof(pager_job& j, std::shared_ptr<step_plan const> const& plan) noexcept {
-    known_step const* const k = j.known.planned(plan.get());
+  [[nodiscard]] static plan_proof proof_of(pager_job& j, step_plan const* plan) noexcept {
+    known_step const* const k = j.known.planned(plan);
     try {
-      j.proof = k != nullptr ? k->proof : plan_proof();
+      return k != nullptr ? k->proof : plan_proof();
     } catch (std::bad_alloc const&) {
-      pages_->unmap_absent(j.index);
-      j.proof = {};
+      return {};
     }
   }
 
@@ -170,6 +169,7 @@ class step_follower {
         if (p->where == page::place::coming) return;  // the host is ahead of its arrival
       }
       if (p->where == page::place::out || !pages_->send(*p, true, way, o.discards)) continue;
+      j.left_mapped = j.left_mapped || way == vacating::leave;
       pages_->foresee(*p, foreseen(j, p->as, {i, o.from}, 0));
       ++seen_->planned_out;
     }
