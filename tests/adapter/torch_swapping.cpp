@@ -219,10 +219,12 @@ TEST_CASE("steps that repeat are followed by schedule") {
   r.destroy();
 }
 
+/// Of two jobs, and of none.
+constexpr stream first{11};
+constexpr stream second{12};
+constexpr stream side{13};
+
 TEST_CASE("each job's steps are timed or not, whatever others' are") {
-  constexpr stream first{11};
-  constexpr stream second{12};
-  constexpr stream side{13};
   torch_rig r(swapping(2_GiB));
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(500_MiB));
@@ -251,9 +253,6 @@ TEST_CASE("each job's steps are timed or not, whatever others' are") {
 }
 
 TEST_CASE("jobs on streams of their own have steps of their own, and share the limit") {
-  constexpr stream first{11};
-  constexpr stream second{12};
-  constexpr stream side{13};
   torch_rig r(swapping(2_GiB));
   torch_swapper& swapper = r.device().make_swapper();
   REQUIRE(swapper.start(500_MiB));
