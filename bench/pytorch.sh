@@ -32,7 +32,7 @@ for name in "$@"; do
     accesses) python3 bench/accesses.py "$name" "bench/traces/accesses/$name.csv.gz" | tee -a "$results" ;;
     repeated) python3 bench/compare.py --runs 5 --timeout 150 --json "$results" --name "$name" -- python3 bench/workloads.py "$name" ;;
     two-gpus)
-      # Each rank sees its own GPU alone.
+      # shellcheck disable=SC2016  # expanded by each rank, which sees its own GPU alone
       rank='CUDA_VISIBLE_DEVICES=$LOCAL_RANK LOCAL_RANK=0 exec python3 bench/workloads.py "$0"'
       python3 bench/compare.py --runs 5 --timeout 150 --json "$results" --name "$name, two GPUs" -- \
         python3 -m torch.distributed.run --standalone --no-python --nproc-per-node 2 bash -c "$rank" "$name"
