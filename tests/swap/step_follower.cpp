@@ -57,7 +57,9 @@ struct follower_rig {
   step_follower<no_pages> follower{pages, jobs, seen};
 };
 
-TEST_CASE("what is left mapped is unmapped when a step begins that is of another kind, or the last one departed") {
+TEST_CASE(
+    "what is left mapped is unmapped when a step begins that does not follow its like, twice before, or the last one "
+    "departed") {
   auto const sends = [](std::uint32_t after) {
     return planned_moves{.outs = {{.variable = 0, .after = after, .before = 8, .from = 6, .gone = 4}}, .returns = {}};
   };
@@ -70,9 +72,13 @@ TEST_CASE("what is left mapped is unmapped when a step begins that is of another
   k->plan = first;
   for (int i = 0; i < 2; ++i) k->proof.step_done();
   j.trust = 2;
-  r.follower.step_begun(j, first);
-  CHECK(j.proof.holds(0));
-  j.left_mapped = true;
+  for (std::size_t unmapped : {1U, 2U, 2U}) {  // the first of its kind has begun
+    j.left_mapped = true;
+    r.follower.step_begun(j, first);
+    CHECK(j.proof.holds(0));
+    CHECK(r.pages.unmapped.size() == unmapped);
+  }
+  r.pages.unmapped.clear();
   k->proof = k->proof.of_another(*first, *alike);
   k->plan = alike;
   r.follower.step_begun(j, alike);

@@ -123,23 +123,17 @@ TEST_CASE("threads that wait go in rounds, whoever comes first") {
 TEST_CASE("a job of short steps has no more of them than others that wait, and none waits for who is not there") {
   some_jobs jobs(3);
   jobs[1].plan = plan_of(time(1));
-  for (std::size_t k : {0U, 1U}) jobs.begin(k);
-  jobs.take(0);
-  jobs.t.ask(jobs[1]);
-  jobs.end_operations(0, 4);
-  for (int round = 0; round < 3; ++round) {
-    jobs.begin(0);
-    jobs.t.ask(jobs[0]);
-    CHECK(jobs.t.may_go(jobs[1]));
-    CHECK_FALSE(jobs.t.may_go(jobs[0]));
-    jobs.take(1);
-    jobs.end_operations(1, 4);
-    jobs.begin(1);
-    jobs.t.ask(jobs[1]);
-    CHECK(jobs.t.may_go(jobs[0]));
-    CHECK_FALSE(jobs.t.may_go(jobs[1]));
-    jobs.take(0);
-    jobs.end_operations(0, 4);
+  for (std::size_t k : {0U, 1U}) {
+    jobs.begin(k);
+    jobs.t.ask(jobs[k]);
+  }
+  for (std::size_t k : {1U, 0U, 1U, 0U, 1U, 0U}) {  // the first job counts as the last to have gone
+    CHECK(jobs.t.may_go(jobs[k]));
+    CHECK_FALSE(jobs.t.may_go(jobs[1 - k]));
+    jobs.take(k);
+    jobs.end_operations(k, 4);
+    jobs.begin(k);
+    jobs.t.ask(jobs[k]);
   }
   jobs.begin(2);
   CHECK(jobs.t.may_go(jobs[1]));

@@ -71,6 +71,7 @@ struct pager_job {
   bool by_plan = false;         ///< since the step's beginning
   time began{};                 ///< the step, by the pager's clock
   std::uint32_t trust = 0;      ///< steps on end that went by plan
+  std::uint32_t alike = 0;      ///< of them, those of the last one's kind, but for the first
   plan_proof proof;             ///< of the plan in force, as of the step's beginning
   bool left_mapped = false;     ///< something that is away may be
   std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns

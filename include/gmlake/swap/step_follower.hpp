@@ -48,7 +48,9 @@ class step_follower {
     j.by_plan = plan != nullptr;
     count_between(j);
     bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
-    if (!same_steps || j.trust == 0) unmap(j);
+    j.alike = same_steps && j.trust > 0 ? j.alike + 1 : 0;
+    // What is away from one step to the next is proven by such steps only as follow their like.
+    if (j.alike <= plan_proof::steps_unmapped) unmap(j);
     j.proof = proof_of(j, plan.get());
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = plan->moves().returns.size();
