@@ -57,9 +57,7 @@ struct follower_rig {
   step_follower<no_pages> follower{pages, jobs, seen};
 };
 
-TEST_CASE(
-    "what is left mapped is unmapped when a step begins that does not follow its like, twice before, or the last one "
-    "departed") {
+TEST_CASE("what is left mapped is unmapped when a step begins, unless it and two before it follow their like") {
   auto const sends = [](std::uint32_t after) {
     return planned_moves{.outs = {{.variable = 0, .after = after, .before = 8, .from = 6, .gone = 4}}, .returns = {}};
   };
