@@ -268,6 +268,55 @@ TEST_CASE("a block finds the mapping that was kept for it among any number of ot
   r.sound();
 }
 
+TEST_CASE("a kept mapping is made up for although another stream has come to rest without a fence") {
+  auto const kept = [](std::uint64_t now) {
+    request q = movable(2 * chunk_bytes, a);
+    q.foreseen = {.as = 1, .now = now, .until = now + 5, .again = now + 10};
+    return q;
+  };
+  rig_options o = chunks(8);
+  o.time.lag = 0;
+  stream_rig r(o);
+  address const rests = r.take({.size = chunk_bytes, .on = b}), spare = r.take({.size = chunk_bytes, .on = a});
+  address const block = r.take(kept(1));
+  r.give(rests);
+  r.give(block);
+  address const over = r.take(chunk_bytes, a), another = r.take(chunk_bytes, a);  // its chunks
+  r.give(spare);
+  CHECK(r.take(kept(11)) == block);
+  r.sound();
+  r.give(over);
+  r.give(another);
+}
+
+TEST_CASE("a mapping that can't be made up for is kept for its block no more, but the one made in its place") {
+  constexpr bytes n = chunk_bytes + half_chunk;
+  auto const kept = [](std::uint64_t now) {
+    request q = movable(n);
+    q.foreseen = {.as = 1, .now = now, .until = now + 5, .again = now + 10};
+    return q;
+  };
+  plain_rig r;
+  r.pool().set_movable_chunk(half_chunk);
+  address const small = r.take(movable(half_chunk));
+  r.pool().set_movable_chunk(chunk_bytes);
+  r.give(r.take(movable(chunk_bytes)));
+  r.give(small);
+  address const first = r.take(kept(1));
+  REQUIRE(r.device.beneath(first, n).size() == 2);
+  REQUIRE(r.reserved() == n);
+  r.give(first);
+  address const over = r.take(movable(half_chunk));  // the only chunk of its size
+  address const second = r.take(kept(11));
+  CHECK(second != first);
+  r.give(second);
+  auto const calls = r.device.calls.calls();
+  CHECK(r.take(kept(21)) == second);
+  CHECK(r.device.calls.calls() == calls);
+  r.sound();
+  r.give(over);
+}
+
 TEST_CASE("a pool tells in which chunks movable blocks come") {
   plain_rig r;
   CHECK(r.pool().movable_chunk() == chunk_bytes);

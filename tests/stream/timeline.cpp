@@ -223,6 +223,21 @@ TEST_CASE("everything up to a stamp has passed once each stream has passed what 
   CHECK_FALSE(o.time.all_passed(late));
 }
 
+TEST_CASE("whether everything up to a stamp has passed is asked by fences, where none covers it yet") {
+  observed o;
+  stream_index const resting = o.enter(first);
+  stream_index const other = o.enter(second);
+  o.frees(resting);
+  tick const t = o.frees(other);
+  tick const later = o.frees(resting);
+  CHECK_FALSE(must(o.time.learn_all_passed(t)));
+  CHECK(o.records() == 2);
+  o.device->finish_all();
+  CHECK(must(o.time.learn_all_passed(t)));
+  CHECK(must(o.time.learn_all_passed(later)));
+  CHECK(o.records() == 2);
+}
+
 TEST_CASE("what a stream frees later does not keep what was freed before from having passed") {
   observed o;
   stream_index const a = o.enter(first);

@@ -40,6 +40,8 @@ class movable_stitcher : private stitch_maker<Config> {
         return stitched{&base::serve(user, *idle, n), 0};
       }
       if (idle->count > 0) {
+        // What it would need is not there, nor will be the next time: the one made now is kept for the block instead.
+        if (whole && idle->foreseen.as == f.as) foresee(*idle, {});
         p_->stitches.put_back(*idle);
       } else {
         p_->stitches.unmap(*idle);
@@ -151,6 +153,13 @@ class movable_stitcher : private stitch_maker<Config> {
     return s.vacated ? is_over(s) : !p_->options.pinned && p_->space.time().all_passed(s.last_use);
   }
 
+  /// The same for an idle one, after asking. A stream that has come to rest may have no fence behind its last frees.
+  [[nodiscard]] bool learn_mappable(stitch const& s) noexcept {
+    if (p_->options.pinned) return false;
+    result<bool> const over = p_->space.time().learn_all_passed(s.last_use);
+    return over && *over;
+  }
+
   /// Free memory for a block, from chunks of at most `largest`; nothing, and `shortfall_`, where there is too little.
   /// Who uses it first comes after all who may use it. Stale after the next call. Errors: the stream policy's,
   /// `out_of_host_memory`.
@@ -198,7 +207,9 @@ class movable_stitcher : private stitch_maker<Config> {
       return sum;
     };
     if (f.as != 0) {
-      auto const own = [&](stitch& s) noexcept { return fits(s) && (mappable(s) || missing(s, true) == 0); };
+      auto const own = [&](stitch& s) noexcept {
+        return fits(s) && (mappable(s) || missing(s, true) == 0 || learn_mappable(s));
+      };
       if (stitch* const s = p_->stitches.find_kept(f.as, own); s != nullptr) return s;
     }
     stitch* best = nullptr;

@@ -21,12 +21,9 @@ class reclaimer {
   [[nodiscard]] result<void> keep_budget() noexcept {
     if (p_->options.pinned) return {};
     while (stitch* const s = p_->stitches.victim()) {
-      auto& time = p_->space.time();
-      if (!time.all_passed(s->last_use)) {
-        if (result<void> fenced = time.fence_all(s->last_use); !fenced) return fenced;
-        if (result<bool> news = time.poll(); !news) return failure(news.error());
-        if (!time.all_passed(s->last_use)) return {};
-      }
+      result<bool> const over = p_->space.time().learn_all_passed(s->last_use);
+      if (!over) return failure(over.error());
+      if (!*over) return {};
       if (result<void> done = evict(*s); !done) return done;
     }
     return {};

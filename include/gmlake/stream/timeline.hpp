@@ -141,6 +141,14 @@ class timeline {
     return {};
   }
 
+  /// The same as `all_passed`, after asking. Where it still isn't known, it will be soon: fences cover it.
+  [[nodiscard]] result<bool> learn_all_passed(tick t) noexcept {
+    if (all_passed(t)) return true;
+    if (result<void> fenced = fence_all(t); !fenced) return failure(fenced.error());
+    if (result<bool> news = poll(); !news) return failure(news.error());
+    return all_passed(t);
+  }
+
   /// `user` waits on the device for the work on i up to t.
   [[nodiscard]] result<void> wait(stream_index user, stream_index i, tick t) noexcept {
     if (ordered(user, i, t)) return {};
