@@ -40,7 +40,7 @@ class movable_stitcher : private stitch_maker<Config> {
         return stitched{&base::serve(user, *idle, n), 0};
       }
       if (idle->count > 0) {
-        // What it would need is not there, nor will be the next time: the one made now is kept for the block instead.
+        // What it lacks is not to be had, and would hardly be the next time: the block's is the one made now.
         if (whole && idle->foreseen.as == f.as) foresee(*idle, {});
         p_->stitches.put_back(*idle);
       } else {
