@@ -9,7 +9,7 @@
 // whichever is the largest.
 //
 //     gmlake-bench-jobs [--jobs NAME:STEPS...] [--guest NAME:STEPS] [--share X...] [--launch-us T]
-//                      [--call-us T] [--link X] [--jitter X] [--ungated] [--warm N] [--folder FOLDER]
+//                      [--call-us T] [--link X] [--jitter X] [--read N] [--ungated] [--warm N] [--folder FOLDER]
 
 #include <algorithm>
 #include <cstddef>
@@ -62,7 +62,7 @@ struct run_figures {
 struct running_job {
   running_job(emulated_machine& on, swap::program const& p, settings const& s, std::uint32_t number, swap::job_id id,
               std::uint32_t until)
-      : program(std::make_unique<emulated_program>(on, p, s.gpu.jitter, stream{4 + number}, id)), steps(until) {}
+      : program(std::make_unique<emulated_program>(on, p, s.gpu.habits, stream{4 + number}, id)), steps(until) {}
 
   std::unique_ptr<emulated_program> program;
   std::uint32_t steps;  ///< that it takes in all
@@ -118,8 +118,8 @@ class joint_run {
         running_job& job = jobs_[j];
         if (job.done()) continue;
         left = true;
-        if (job.program->between_steps() && job.program->end() > machine_.gpu().now()) {
-          next = std::min(next, job.program->end());
+        if (swap::time const until = job.program->idle_until(); until > machine_.gpu().now()) {
+          next = std::min(next, until);
           continue;
         }
         if (!job.program->between_steps() && !machine_.pager().may_go(job.program->job())) continue;

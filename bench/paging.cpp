@@ -8,7 +8,7 @@
 // times that the host waited for the device, of evictions and misses.
 //
 //     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X]
-//                         [--jitter X] [--ungated]
+//                         [--jitter X] [--read N] [--ungated]
 //                         default: bench/traces/accesses
 
 #include <algorithm>
@@ -64,8 +64,8 @@ struct step_figures {
 /// A program alone on its machine. The program outlives it.
 class paged_program {
  public:
-  paged_program(swap::program const& p, emulated_costs const& costs, double jitter)
-      : machine_(costs), program_(machine_, p, jitter) {}
+  paged_program(swap::program const& p, emulated_settings const& s)
+      : machine_(s.costs()), program_(machine_, p, s.habits) {}
 
   /// Without a limit; then the limit holds. Errors: the pager's; `out_of_memory` where too little can leave.
   [[nodiscard]] result<void> begin(bytes limit) {
@@ -148,7 +148,7 @@ void row(std::string const& name, swap::program const& p, settings const& s) {
     std::printf(" no schedule: %.0f MiB can't be away\n", mib(swap::least_limit(at)));
     return;
   }
-  paged_program running(p, s.gpu.costs(), s.gpu.jitter);
+  paged_program running(p, s.gpu);
   if (auto const done = running.begin(limit); !done) {
     std::printf(" failed before the first step: %s: %s\n", done.error().call, to_string(done.error().code));
     return;

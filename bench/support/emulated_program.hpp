@@ -50,16 +50,21 @@ class emulated_machine {
   swap::pager<paged_pool> pager_;
 };
 
-/// A program that repeats its step, as a job on a stream of its own. Machine and program outlive it. Kernels take up to
-/// the share `jitter` longer or shorter than recorded.
+/// What a program does that its trace does not tell.
+struct emulated_habits {
+  double jitter = 0;        ///< kernels take up to this share longer or shorter than recorded
+  std::uint32_t reads = 0;  ///< of a step's operations that one's result is read, for which the host waits; 0: none
+};
+
+/// A program that repeats its step, as a job on a stream of its own. Machine and program outlive it.
 class emulated_program {
  public:
-  emulated_program(emulated_machine& on, swap::program const& p, double jitter, stream s = emulated_gpu::compute,
-                   swap::job_id job = {})
+  emulated_program(emulated_machine& on, swap::program const& p, emulated_habits const& habits,
+                   stream s = emulated_gpu::compute, swap::job_id job = {})
       : gpu_(&on.gpu()),
         pager_(&on.pager()),
         program_(&p),
-        jitter_(jitter),
+        habits_(habits),
         stream_(s),
         job_(job),
         operations_(p.operations.size() + 1),
@@ -112,16 +117,16 @@ class emulated_program {
   [[nodiscard]] result<void> step() {
     do {
       if (auto done = advance(); !done) return done;
+      gpu_->idle_until(idle_until());
     } while (begun_);
-    gpu_->finish(stream_);
     return {};
   }
 
   [[nodiscard]] bool between_steps() const noexcept { return !begun_; }
   [[nodiscard]] std::uint32_t steps() const noexcept { return steps_; }
   [[nodiscard]] swap::job_id job() const noexcept { return job_; }
-  /// When what it has queued so far will be done.
-  [[nodiscard]] swap::time end() const noexcept { return gpu_->end(stream_); }
+  /// Until then it does nothing: it waits for a step's end, or for a result that it reads.
+  [[nodiscard]] swap::time idle_until() const noexcept { return between_steps() ? gpu_->end(stream_) : read_; }
 
  private:
   struct use {
@@ -160,23 +165,25 @@ class emulated_program {
     swap::time const kernel = jittered(program_->operations[i]);
     gpu_->launch(kernel, stream_);
     pager_->took(pager_->end_operation(job_), static_cast<std::uint64_t>(kernel.count()), job_);
+    if (i + 1 == habits_.reads) read_ = gpu_->end(stream_);
     return {};
   }
 
   [[nodiscard]] swap::time jittered(swap::time recorded) {
-    double const factor = 1 + jitter_ * (2 * random_.share() - 1);
+    double const factor = 1 + habits_.jitter * (2 * random_.share() - 1);
     return swap::time(std::llround(factor * static_cast<double>(recorded.count())));
   }
 
   emulated_gpu* gpu_;
   decltype(&std::declval<emulated_machine&>().pager()) pager_;
   swap::program const* program_;
-  double jitter_;
+  emulated_habits habits_;
   stream stream_;
   swap::job_id job_;
   swap::numbers random_{};
   std::vector<operation> operations_;  ///< the last: the step's end
   std::vector<address> held_;          ///< by variable
+  swap::time read_{};                  ///< when the last result that was read is there
   bool begun_ = false;                 ///< a step
   std::uint32_t next_ = 0;             ///< operation
   std::uint32_t steps_ = 0;

@@ -6,6 +6,7 @@
 
 #include "bench/command_line.hpp"
 #include "bench/support/emulated_gpu.hpp"
+#include "bench/support/emulated_program.hpp"
 
 namespace gmlake::bench {
 
@@ -14,7 +15,7 @@ struct emulated_settings {
   double call_us = 80;    ///< and for a driver call
   double link = 55;       ///< 10⁹ bytes a second each way
   bool ungated = false;   ///< copies out let no mapping in between
-  double jitter = 0.05;   ///< by which share a kernel takes longer or shorter than recorded, at the most
+  emulated_habits habits{.jitter = 0.05};
 
   [[nodiscard]] emulated_costs costs() const {
     auto const in_ns = [](double us) { return swap::time(std::llround(1e3 * us)); };
@@ -40,9 +41,12 @@ struct emulated_settings {
                    "What the link carries each way, in GB/s; pagers think 55 until copies tell. Default: 55")
         ->type_name("X")
         ->check(between(1, 1000));
-    app.add_option("--jitter", jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
+    app.add_option("--jitter", habits.jitter, "Kernels take up to this share longer or shorter. Default: 0.05")
         ->type_name("X")
         ->check(between(0, 0.99));
+    app.add_option("--read", habits.reads, "The host waits for a step's operation of that number. Default: for none")
+        ->type_name("N")
+        ->check(CLI::Range(1U, 1'000'000U));
   }
 };
 

@@ -160,6 +160,7 @@
 #include "gmlake/swap/chosen.hpp"
 #include "gmlake/swap/claims.hpp"
 #include "gmlake/swap/copier.hpp"
+#include "gmlake/swap/copy_pieces.hpp"
 #include "gmlake/swap/cover.hpp"
 #include "gmlake/swap/coverage.hpp"
 #include "gmlake/swap/enlist.hpp"

@@ -346,6 +346,35 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
   r.sound();
 }
 
+TEST_CASE("a block that had better not wait has what needs no wait in the place of what does") {
+  stream_rig r(chunks(2));
+  constexpr bytes n = chunk_bytes;
+  bool at_once = true;
+  std::uint64_t wanted = foresight::never;
+  SUBCASE("") {}
+  SUBCASE("even where others want that before it is gone") { wanted = 12; }
+  SUBCASE("others have what their mapping has, behind the work before") { at_once = false; }
+  auto const born = [&](std::uint64_t now) {
+    return r.take(movable(n, b, {.as = 1, .now = now, .until = now + 2, .again = now + 10, .at_once = at_once}));
+  };
+  address const before = born(1);
+  auto const had = memories(r, before, n);
+  r.give(before);
+  address const over = r.take(movable(n, a, {.as = 2, .now = 4, .until = 6, .again = foresight::never}));
+  REQUIRE(memories(r, over, n) == had);
+  address const kept = r.take(movable(n, b, {.as = 3, .now = 4, .until = 5, .again = wanted}));
+  auto const free = memories(r, kept, n);
+  r.give(kept);
+  r.time->finish_all();
+  auto const used = r.time->queued(a);
+  r.give(over);
+
+  CHECK(born(11) == before);
+  CHECK(memories(r, before, n) == (at_once ? free : had));
+  CHECK(r.time->ordered(used, b) == !at_once);
+  r.sound();
+}
+
 TEST_CASE("a mapping kept for a block is not changed while the device may use it, though nobody says what time it is") {
   stream_rig r(chunks(2));
   constexpr bytes n = chunk_bytes;

@@ -245,6 +245,23 @@ TEST_CASE("a block that is foreseen to follow another gets the mapping that was 
   r.sound();
 }
 
+TEST_CASE("a block that comes later than foreseen finds its mapping where it was") {
+  auto const nth = [](std::uint64_t as, std::uint64_t now) {
+    request q = movable(chunk_bytes);
+    q.foreseen = {.as = as, .now = now, .until = now + 5, .again = now + 10};
+    return q;
+  };
+  plain_rig r;
+  address const late = r.take(nth(1, 1));
+  r.give(late);
+  address const other = r.take(nth(2, 400));
+  CHECK(other != late);
+  r.give(other);
+  CHECK(r.take(movable(chunk_bytes)) != late);
+  CHECK(r.take(nth(1, 401)) == late);
+  r.sound();
+}
+
 TEST_CASE("a block finds the mapping that was kept for it among any number of others") {
   constexpr std::uint64_t many = 1500;
   plain_rig r;

@@ -251,7 +251,7 @@ TEST_CASE("a plan tells what no schedule comes below, where one meets the target
   CHECK(plan_steps({logged(ten())}, slow, least_limit(at) - 1).plans.front()->expected().least == time::zero());
 }
 
-TEST_CASE("a plan is made anew only where it does better than the one before, for the same target") {
+TEST_CASE("a plan is made anew only where it does better than the one before, for much the same target") {
   setting const at(ten_operations, slow);
   bytes const target = least_limit(at);
   auto const before = plan_steps({logged(ten())}, slow, target).plans.front();
@@ -264,7 +264,11 @@ TEST_CASE("a plan is made anew only where it does better than the one before, fo
   CHECK(again.kept->step > before->expected().step);
   CHECK(again.kept->moves == before->expected().moves);
   CHECK(plan_steps({logged(longer)}, slow, target, before.get(), -2).plans.size() == 1);
-  CHECK(plan_steps({logged(longer)}, slow, target + 1, before.get()).plans.size() == 1);
+  CHECK(plan_steps({logged(longer)}, slow, target + target / 300, before.get()).kept);
+  CHECK(plan_steps({logged(longer)}, slow, target + target / 200, before.get()).plans.size() == 1);
+  auto const idle = plan_steps({logged(ten())}, slow, at.peak()).plans.front();
+  CHECK(idle->moves().outs.empty());
+  CHECK(plan_steps({logged(longer)}, slow, at.peak() - 1, idle.get()).plans.size() == 1);  // it does not meet that
   program other = ten();
   other.variables[activation].accesses = {{1}, {5}, {8}};
   CHECK(plan_steps({logged(other)}, slow, target, before.get()).plans.size() == 1);  // its moves are others

@@ -122,6 +122,19 @@ TEST_CASE("what is free within ten milliseconds of work is waited for") {
   CHECK(follower_rig({plan(time(4'000'000)), plan(time(1000))}).birth().soon == 1 + 2 * 2);
 }
 
+TEST_CASE("what is born in the first two milliseconds of a turn had better not wait") {
+  auto const births = [](bool in_turns, time each, int operations) {
+    follower_rig r({plan_of(10, in_turns, {}, each)});
+    for (int i = 0; i < operations; ++i) r.jobs[0]->log.end_operation();
+    return r.birth().at_once;
+  };
+  CHECK(births(true, time(11'000'000), 0));
+  CHECK_FALSE(births(true, time(11'000'000), 1));
+  CHECK(births(true, time(1'000'000), 2));
+  CHECK_FALSE(births(true, time(1'000'000), 3));
+  CHECK_FALSE(births(false, time(1'000'000), 0));
+}
+
 TEST_CASE("where jobs take turns, a step runs alone and the next one comes behind the others'") {
   foresight const f = follower_rig({plan_of(10, true), plan_of(100, true), plan_of(7, true)}).birth();
   CHECK(f.until == 9 + 2);

@@ -136,7 +136,8 @@ class movable_stitcher : private stitch_maker<Config> {
 
  private:
   static constexpr bytes any_size = ~bytes{0};
-  static constexpr std::uint64_t left = 1;  ///< from when memory is free whose user has left by now
+  /// From when memory is free that needs no wait, and whose user has left by now.
+  static constexpr std::uint64_t usable_now = 0, left = 1;
   /// Idle stitches looked at for one request; where the block comes again and again, it is worth the time.
   static constexpr int most_tries = 64, most_foreseen = 1024;
   /// Addresses that a movable block keeps beside its own, for the end of a last chunk that is larger than what it
@@ -215,7 +216,7 @@ class movable_stitcher : private stitch_maker<Config> {
     stitch* best = nullptr;
     std::size_t least = 0;
     auto const consider = [&](stitch& s) noexcept {
-      if (!fits(s) || is_kept(s, f.now)) return false;
+      if (!fits(s) || is_kept(s)) return false;
       std::size_t const gone = missing(s, false);
       if (gone > 0 && !mappable(s)) return false;
       std::size_t const calls = gone + conflicts(s, n, f);
@@ -260,7 +261,7 @@ class movable_stitcher : private stitch_maker<Config> {
     std::uint64_t const at = first_wanted(*e.of, f.now);
     bool const wanted = at < f.until;
     bool const usable = p_->space.usable(who.first, *e.of, e.begin(), e.size);
-    return {usable ? 0 : std::max<std::uint64_t>(e.of->ready > f.now ? e.of->ready : 0, left), wanted,
+    return {usable ? usable_now : std::max<std::uint64_t>(e.of->ready > f.now ? e.of->ready : 0, left), wanted,
             wanted ? ~at : at};
   }
 
@@ -352,8 +353,8 @@ class movable_stitcher : private stitch_maker<Config> {
       auto const at = std::ranges::lower_bound(missing_, i);
       bool const is_missing = at != missing_.end() && *at == i;
       if (is_missing || !is_late(who, {s.chunks[i].of, 0, used}, f)) return;
-      long_wait = s.chunks[i]->ready > f.soon;
-      chunk* const other = like(*s.chunks[i], used, left, better);
+      long_wait = f.at_once || s.chunks[i]->ready > f.soon;
+      chunk* const other = like(*s.chunks[i], used, f.at_once ? usable_now : left, better);
       if (other == nullptr) return;
       replacing_.insert(replacing_.begin() + (at - missing_.begin()), other);
       missing_.insert(at, i);
@@ -369,9 +370,9 @@ class movable_stitcher : private stitch_maker<Config> {
     return part != nullptr ? part : ranked_.take(fits, latest);
   }
 
-  /// Whether free memory that is obtainable has to be waited for longer than is foreseen for what has left by now.
+  /// Whether free memory that is obtainable has to be waited for, longer than for what has left by now or had better.
   [[nodiscard]] bool is_late(claim who, extent const& e, foresight const& f) noexcept {
-    return e.of->ready > f.now && !p_->space.usable(who.first, *e.of, e.begin(), e.size);
+    return (f.at_once || e.of->ready > f.now) && !p_->space.usable(who.first, *e.of, e.begin(), e.size);
   }
   /// Whether a chunk's first bytes can be had at once, or by waiting on the device where one may.
   [[nodiscard]] bool obtainable(claim who, chunk& c, bytes used) noexcept {

@@ -9,10 +9,10 @@
 
 namespace gmlake {
 
-/// Whether a stitch is kept for a block that is foreseen to need what is mapped there.
-[[nodiscard]] inline bool is_kept(stitch const& s, std::uint64_t now) noexcept {
+/// Whether a stitch is kept for a block that comes again, be it later than foreseen.
+[[nodiscard]] inline bool is_kept(stitch const& s) noexcept {
   bool const has_none = s.serves == nullptr || s.vacated;
-  return s.foreseen.as != 0 && has_none && s.foreseen.again != foresight::never && s.foreseen.again > now;
+  return s.foreseen.as != 0 && has_none && s.foreseen.again != foresight::never;
 }
 
 /// Called when that may have changed, but for the time's passing.
@@ -26,7 +26,7 @@ inline void note_wants(stitch const& s) noexcept {
   if (c.looked_at && c.wanted > now) return c.wanted;
   c.wanted = foresight::never;
   for (mapped_chunk const* m = c.mappings; m != nullptr; m = m->next) {
-    if (is_kept(*m->by, now)) c.wanted = std::min(c.wanted, m->by->foreseen.again);
+    if (is_kept(*m->by) && m->by->foreseen.again > now) c.wanted = std::min(c.wanted, m->by->foreseen.again);
   }
   c.looked_at = true;
   return c.wanted;

@@ -21,6 +21,7 @@
 #include "gmlake/backend/gate_keeper.hpp"
 #include "gmlake/swap/carried.hpp"
 #include "gmlake/swap/copier.hpp"
+#include "gmlake/swap/copy_pieces.hpp"
 #include "gmlake/swap/cuda_lane_timer.hpp"
 
 namespace gmlake::swap {
@@ -55,8 +56,7 @@ class cuda_copier {
         in_timer_(std::exchange(o.in_timer_, {})),
         gate_(o.gate_),
         keeper_(std::move(o.keeper_)),
-        closings_(o.closings_),
-        copies_since_(o.copies_since_) {}
+        pieces_(o.pieces_) {}
   cuda_copier& operator=(cuda_copier&& o) noexcept {
     std::swap(context_, o.context_);
     std::swap(out_, o.out_);
@@ -65,8 +65,7 @@ class cuda_copier {
     std::swap(in_timer_, o.in_timer_);
     std::swap(gate_, o.gate_);
     std::swap(keeper_, o.keeper_);
-    std::swap(closings_, o.closings_);
-    std::swap(copies_since_, o.copies_since_);
+    std::swap(pieces_, o.pieces_);
     return *this;
   }
   /// What is queued is still done.
@@ -85,10 +84,10 @@ class cuda_copier {
   [[nodiscard]] stream stream_out() const noexcept { return name(out_); }
   [[nodiscard]] stream stream_in() const noexcept { return name(in_); }
   [[nodiscard]] result<void> copy_out(address host, address device, bytes n) noexcept {
-    return copy(host, device, n, out_, out_timer_, waits_for_gate());
+    return copy(host, device, n, out_, out_timer_, next_piece());
   }
   [[nodiscard]] result<void> copy_in(address device, address host, bytes n) noexcept {
-    return copy(device, host, n, in_, in_timer_, false);
+    return copy(device, host, n, in_, in_timer_, 0);
   }
 
   /// What the copies came to that were timed and are over, each once.
@@ -108,13 +107,14 @@ class cuda_copier {
     return static_cast<stream>(reinterpret_cast<std::uintptr_t>(s));
   }
 
-  /// The driver tells by the addresses which way it goes. `gated`: in pieces, each of which waits for the gate.
+  /// The driver tells by the addresses which way it goes. `piece`: in pieces of that size, each of which waits for the
+  /// gate; 0: as one that doesn't.
   [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer,
-                                  bool gated) noexcept {
+                                  bytes piece) noexcept {
     CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
       bool timed = false;
       for (bytes done = 0, part = 0; done < n; done += part) {
-        part = gated && wait_for_gate(d) ? std::min(piece, n - done) : n - done;
+        part = piece > 0 && wait_for_gate(d) ? std::min(piece, n - done) : n - done;
         if (done == 0) timed = timer.begin(d, n, on);
         CUresult const queued = d.copy_async(to_integer(to + done), to_integer(from + done), part, on);
         if (queued == CUDA_SUCCESS) continue;
@@ -127,23 +127,18 @@ class cuda_copier {
     return to_result(r, "cuMemcpyAsync");
   }
 
-  /// Whether memory was mapped lately, since so many copies ago: in pieces a copy takes the link a little longer.
-  [[nodiscard]] bool waits_for_gate() noexcept {
-    if (gate_ == nullptr) return false;
-    if (std::uint64_t const now = gate_->closings(); now != closings_) {
-      closings_ = now;
-      copies_since_ = 0;
-    }
-    if (copies_since_ == lately) return false;
-    ++copies_since_;
+  /// In what pieces the copy out that is queued next waits for the gate; 0: it doesn't.
+  [[nodiscard]] bytes next_piece() noexcept {
+    bytes const piece = gate_ != nullptr ? pieces_.next(gate_->closings()) : 0;
+    if (piece == 0 || keeper_ != nullptr) return piece;
     try {
-      if (keeper_ == nullptr) keeper_ = std::make_unique<gate_keeper>(*gate_);
+      keeper_ = std::make_unique<gate_keeper>(*gate_);
     } catch (std::bad_alloc const&) {
-      return false;
+      return 0;
     } catch (std::system_error const&) {
-      return false;
+      return 0;
     }
-    return true;
+    return piece;
   }
   /// Whether what is queued next waits; where that fails, nothing does from then on, which is slower.
   [[nodiscard]] bool wait_for_gate(cuda_driver const& d) noexcept {
@@ -157,13 +152,10 @@ class cuda_copier {
     if (context_.driver().stream_wait_value == nullptr || !pin_cuda_copy_gates(context_)) return;
     gate_ = cuda_copy_gate(device);
     static_cast<void>(context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
-      if (wait_for_gate(d)) closings_ = gate_->closings();
+      if (wait_for_gate(d)) pieces_ = copy_pieces(gate_->closings());
       return CUDA_SUCCESS;
     }));
   }
-
-  static constexpr bytes piece = 8_MiB;
-  static constexpr int lately = 64;
 
   cuda_context context_;
   CUstream out_ = nullptr;
@@ -171,8 +163,7 @@ class cuda_copier {
   cuda_lane_timer out_timer_, in_timer_;
   copy_gate* gate_ = nullptr;
   std::unique_ptr<gate_keeper> keeper_;
-  std::uint64_t closings_ = 0;
-  int copies_since_ = lately;  ///< copies out since the gate was closed last, up to that many
+  copy_pieces pieces_;
 };
 static_assert(TimingCopier<cuda_copier>);
 

@@ -70,12 +70,17 @@ class step_follower {
     std::uint32_t const number = j.log.births();
     if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n)) return {.now = now()};
     presence const there = j.plan->presence_of(j.plan->variable_born(number), j.log.operations());
-    return foreseen(j, (std::uint64_t{j.index} + 1) << 32 | number, there, 0);
+    foresight f = foreseen(j, (std::uint64_t{j.index} + 1) << 32 | number, there, 0);
+    f.at_once = j.plan->takes_turns() && j.log.operations() <= j.plan->within(opening, 0);
+    return f;
   }
 
  private:
   /// What waits for memory longer than that had better take other memory, though mappings have to be made anew.
   static constexpr time long_wait{10'000'000};
+  /// A turn's first operations, of so much work, had better not wait for what the job before has queued: where the
+  /// program reads a result of one, as language models do of their mask, the host could queue nothing more meanwhile.
+  static constexpr time opening{2'000'000};
 
   [[nodiscard]] std::uint64_t now() const noexcept { return ticks_ + 1; }
   /// `from`: the operation from which those of `there` count.
