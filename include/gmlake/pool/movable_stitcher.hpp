@@ -216,7 +216,7 @@ class movable_stitcher : private stitch_maker<Config> {
     stitch* best = nullptr;
     std::size_t least = 0;
     auto const consider = [&](stitch& s) noexcept {
-      if (!fits(s) || is_kept(s)) return false;
+      if (!fits(s) || is_kept(s, f.now)) return false;
       std::size_t const gone = missing(s, false);
       if (gone > 0 && !mappable(s)) return false;
       std::size_t const calls = gone + conflicts(s, n, f);

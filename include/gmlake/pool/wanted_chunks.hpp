@@ -9,10 +9,16 @@
 
 namespace gmlake {
 
-/// Whether a stitch is kept for a block that comes again, be it later than foreseen.
-[[nodiscard]] inline bool is_kept(stitch const& s) noexcept {
+/// How late a block may come that finds its mapping still kept, by how far ahead it was foreseen: other jobs' steps may
+/// have come between, and it may never come.
+inline constexpr std::uint64_t patience = 3;
+
+/// Whether a stitch is kept at `now` for a block that comes again.
+[[nodiscard]] inline bool is_kept(stitch const& s, std::uint64_t now) noexcept {
+  foresight const& f = s.foreseen;
   bool const has_none = s.serves == nullptr || s.vacated;
-  return s.foreseen.as != 0 && has_none && s.foreseen.again != foresight::never;
+  if (f.as == 0 || !has_none || f.again == foresight::never) return false;
+  return f.again > now || (now - f.again) / patience <= f.again - f.now;
 }
 
 /// Called when that may have changed, but for the time's passing.
@@ -26,7 +32,8 @@ inline void note_wants(stitch const& s) noexcept {
   if (c.looked_at && c.wanted > now) return c.wanted;
   c.wanted = foresight::never;
   for (mapped_chunk const* m = c.mappings; m != nullptr; m = m->next) {
-    if (is_kept(*m->by) && m->by->foreseen.again > now) c.wanted = std::min(c.wanted, m->by->foreseen.again);
+    std::uint64_t const again = m->by->foreseen.again;
+    if (is_kept(*m->by, now) && again > now) c.wanted = std::min(c.wanted, again);
   }
   c.looked_at = true;
   return c.wanted;
