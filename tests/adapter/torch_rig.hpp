@@ -178,6 +178,7 @@ class hooked_pool final : public torch_pool {
     return inner_->vacate_behind(block, after);
   }
   result<void> foresee(address block, foresight const& f) noexcept override { return inner_->foresee(block, f); }
+  result<std::uint64_t> awaited(address block, stream by) noexcept override { return inner_->awaited(block, by); }
   result<void> refill(address block, stream on, stream by, bool insist) noexcept override {
     return inner_->refill(block, on, by, insist);
   }

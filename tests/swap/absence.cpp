@@ -15,11 +15,19 @@ namespace {
 
 program of_six(variable const& v) { return {std::vector<time>(6, time(1)), {v}}; }
 
-TEST_CASE("a variable may be away between accesses that leave an operation free, and at no other time") {
-  CHECK(absences_of(of_six({.size = 1, .birth = 0, .death = 6, .accesses = {{1}, {2}, {4}}})) ==
-        std::vector<absence>{{0, 2, 4}});
-  CHECK(absences_of(of_six({.size = 1, .birth = 0, .death = 6, .accesses = {{3}}})).empty());
+TEST_CASE("a variable may be away between accesses that leave an operation free, and from the last one to its death") {
+  program const p = of_six({.size = 1, .birth = 0, .death = 6, .accesses = {{1}, {2}, {4}}});
+  CHECK(absences_of(p) == std::vector<absence>{{0, 2, 4}, {0, 4, 6}});
+  CHECK(comes_back(p, {0, 2, 4}));
+  CHECK_FALSE(comes_back(p, {0, 4, 6}));
+  CHECK(absences_of(of_six({.size = 1, .birth = 0, .death = 5, .accesses = {{3}}})) == std::vector<absence>{{0, 3, 5}});
+  CHECK(absences_of(of_six({.size = 1, .birth = 0, .death = 4, .accesses = {{3}}})).empty());
   CHECK(absences_of(of_six({.size = 1, .birth = 0, .death = 6})).empty());
+}
+
+TEST_CASE("what its owner keeps beyond the step is there at its end") {
+  CHECK(absences_of(of_six({.size = 1, .death = 6, .handed_on = true, .accesses = {{1}, {3}}})) ==
+        std::vector<absence>{{0, 1, 3}});
 }
 
 TEST_CASE("what is carried may be away over the step's end") {
@@ -29,6 +37,8 @@ TEST_CASE("what is carried may be away over the step's end") {
         std::vector<absence>{{0, 2, 8}});
   CHECK(absences_of(of_six({.size = 1, .death = 6, .carried = true, .accesses = {{0}, {5}}})) ==
         std::vector<absence>{{0, 0, 5}});
+  program const p = of_six({.size = 1, .death = 6, .carried = true, .accesses = {{2}}});
+  CHECK(comes_back(p, {0, 2, 8}));
   CHECK(absences_of(of_six({.size = 1, .death = 6, .carried = true})).empty());
 }
 

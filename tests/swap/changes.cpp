@@ -57,6 +57,20 @@ TEST_CASE("births, deaths and both ends of a move stand in the order of their ti
         "0 born 0\n15 left 0\n15 born 1\n25 dead 1\n25 returns 0\n45 dead 0\n");
 }
 
+TEST_CASE("what leaves for good is dead when it has left") {
+  program p;
+  p.operations.assign(4, time(10));
+  p.variables.push_back({.size = 5, .birth = 0, .death = 4, .accesses = {{0, false, true}}});
+  p.variables.push_back({.size = 5, .birth = 2, .death = 3, .accesses = {{2, false, true}}});
+  schedule const s{{{{0, 0, 4}, 4}}, {}};
+  outcome const o = simulate(p, s, a_byte_a_ns, 5);
+  REQUIRE(o.without_stall());
+  CHECK(o.peak == 5);
+  auto const all = changes_of(p, s, a_byte_a_ns, o);
+  CHECK(text(all) == "0 born 0\n15 dead 0\n20 born 1\n30 dead 1\n");
+  CHECK(peak_of(p, all) == 5);
+}
+
 TEST_CASE("what is away over the step's end is found away") {
   program p;
   p.operations = {time(10), time(10), time(10), time(10)};

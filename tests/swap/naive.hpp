@@ -34,7 +34,8 @@ struct seen {
   std::vector<transfer> outs, ins;
   for (int k = -1; k <= steps; ++k) {
     for (std::uint32_t m = 0; m < s.moves.size(); ++m) {
-      if (k >= 0 || static_cast<int>(s.moves[m].away.before) >= n) outs.push_back({m, k, k < 0, k < 0});
+      absence const& a = s.moves[m].away;
+      if (k >= 0 || (comes_back(p, a) && static_cast<int>(a.before) >= n)) outs.push_back({m, k, k < 0, k < 0});
     }
   }
   for (int k = 0; k <= steps; ++k) {
@@ -45,6 +46,10 @@ struct seen {
     return *std::ranges::find_if(of, [&](transfer const& o) { return o.move == t.move && o.step == t.step; });
   };
   auto const of = [&](transfer const& t) -> variable const& { return p.variables[s.moves[t.move].away.variable]; };
+  std::vector<bool> for_good(p.variables.size());
+  for (move const& m : s.moves) {
+    if (!comes_back(p, m.away)) for_good[m.away.variable] = true;
+  }
 
   bytes resident = 0;
   for (variable const& v : p.variables) resident += v.carried ? v.size : 0;
@@ -59,8 +64,9 @@ struct seen {
     for (bool again = true; again;) {
       again = false;
       if (begun > over && operation_until == now) {
-        for (variable const& v : p.variables) {
-          if (!v.carried && static_cast<int>(v.death) == over % n + 1) resident -= v.size;
+        for (std::size_t v = 0; v < p.variables.size(); ++v) {
+          variable const& x = p.variables[v];
+          if (!x.carried && !for_good[v] && static_cast<int>(x.death) == over % n + 1) resident -= x.size;
         }
         ++over;
         for (transfer& t : outs) {
@@ -131,6 +137,15 @@ struct seen {
   }
 }
 
+/// In the order of the moves.
+[[nodiscard]] inline std::vector<std::uint32_t> all_returns(program const& p, schedule const& s) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t m = 0; m < s.moves.size(); ++m) {
+    if (comes_back(p, s.moves[m].away)) all.push_back(m);
+  }
+  return all;
+}
+
 /// Some absences in any order, most of it sensible.
 [[nodiscard]] inline schedule any_schedule(program const& p, std::mt19937& random) {
   schedule s;
@@ -139,12 +154,12 @@ struct seen {
     if (random() % 3 == 0) continue;
     s.moves.push_back({a, a.after + 1 + static_cast<std::uint32_t>(random() % (a.before - a.after))});
   }
-  s.returns.resize(s.moves.size());
-  std::iota(s.returns.begin(), s.returns.end(), 0U);
   if (random() % 4 == 0) {
+    s.returns = all_returns(p, s);
     std::ranges::shuffle(s.returns, random);
   } else {
     std::ranges::sort(s.moves, {}, [](move const& m) { return m.away.after; });
+    s.returns = all_returns(p, s);
     std::ranges::sort(s.returns, {}, [&](std::uint32_t r) { return s.moves[r].away.before % n; });
   }
   return s;
@@ -164,12 +179,12 @@ void all_schedules(program const& p, Visit&& visit) {
     do {
       schedule s;
       for (std::uint32_t const k : leave) s.moves.push_back({some[k], some[k].after + 1});
-      s.returns.resize(some.size());
-      std::iota(s.returns.begin(), s.returns.end(), 0U);
+      s.returns = all_returns(p, s);
       do {
         auto const from = [&](auto const& self, std::size_t k) -> void {
           if (k == s.moves.size()) return visit(s);
           move& m = s.moves[k];
+          if (!comes_back(p, m.away)) return self(self, k + 1);
           for (m.from = m.away.after + 1; m.from <= m.away.before; ++m.from) self(self, k + 1);
         };
         from(from, 0);

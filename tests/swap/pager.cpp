@@ -807,6 +807,56 @@ TEST_CASE("states born in the first step and gradients left over from one to the
   CHECK(r.memory->stats().plans_made == 1);
 }
 
+TEST_CASE("what is used no more leaves by schedule for good, and is there all the same for who wants it after all") {
+  bool freed_late = false;  // when the next step has begun
+  SUBCASE("freed in its step") {}
+  SUBCASE("freed when the next one has begun") { freed_late = true; }
+  constexpr std::size_t count = 8;
+  pager_options const o = options(12 * mib);
+  pager_rig r(o);
+  std::vector<address> used_up(count), others(count);
+  auto const free = [&] {
+    for (address& at : used_up) {
+      if (at != address{}) must(r.memory->deallocate(std::exchange(at, address{})));
+    }
+  };
+  auto const end = [&] { r.memory->took(r.memory->end_operation(), 500'000); };
+  for (std::uint64_t step = 1; step <= 7; ++step) {
+    CAPTURE(step);
+    r.memory->begin_step();
+    swap::pager_stats const before = r.memory->stats();
+    bytes const in_before = r.pool->swaps().copied_in;
+    free();
+    for (std::size_t k = 0; k < count; ++k) {
+      used_up[k] = r.take(mib, 100 * step + k);
+      end();
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      others[k] = r.take(mib, k);
+      end();
+    }
+    if (step == 7) {
+      must(r.memory->access(used_up[0], work, true, false));
+      REQUIRE(stamped(used_up[0], mib, 700));
+      end();
+    }
+    for (address const at : others) must(r.memory->deallocate(at));
+    if (!freed_late) free();
+    CHECK(r.reserved() <= o.limit);
+    swap::pager_stats const s = r.memory->stats();
+    if (step < 4) continue;
+    CHECK(s.planned_out > before.planned_out);
+    CHECK(s.planned_in == before.planned_in);
+    if (step == 7) {
+      CHECK(r.pool->swaps().copied_in == in_before + mib);
+      continue;
+    }
+    CHECK(s.evictions == before.evictions);
+    CHECK(r.pool->swaps().copied_in == in_before);
+  }
+  free();
+}
+
 TEST_CASE("a step with more events than are to be logged goes on demand") {
   pager_options o = options(5 * mib);
   o.most_events = 10;

@@ -80,7 +80,7 @@ void walk(std::uint64_t seed, bool faults, bool background, swap::pager_stats& s
     least = std::max(least, least_of(kinds.back()));
   }
   peak += carried;
-  bytes limit = std::max(peak * (40 + r.below(50)) / 100, least) + 6_MiB;  // partly used chunks
+  bytes limit = std::max(peak * (40 + r.below(50)) / 100, least) + 8_MiB;  // partly used chunks
   swap::pager_options o{.limit = limit, .in_background = background, .ahead = {}, .look_every = {}};
   o.channel.out.bytes_per_second = o.channel.in.bytes_per_second = 1'000'000'000 + r.below(10'000'000'000);
   {

@@ -33,8 +33,19 @@ TEST_CASE("a schedule that isn't the program's is found out") {
   CHECK(fault({{{{0, 1, 4}, 1}}, {0}}) == "a way back begins while the variable is away");
   CHECK(fault({{{{0, 4, 7}, 8}}, {0}}) == "a way back begins while the variable is away");
   CHECK(fault({{{{0, 1, 4}, 2}, {{0, 1, 4}, 2}}, {0, 1}}) == "a variable leaves once between two accesses");
-  CHECK(fault({{{{0, 1, 4}, 2}}, {}}) == "what leaves comes back");
+  CHECK(fault({{{{0, 1, 4}, 2}}, {}}) == "what leaves comes back, unless it dies");
   CHECK(fault({{{{0, 1, 4}, 2}, {{0, 4, 7}, 5}}, {1, 1}}) == "what leaves comes back once");
+}
+
+TEST_CASE("what leaves until its death crosses once, and does not come back") {
+  program p = two();
+  p.variables.push_back({.size = 7, .birth = 0, .death = 5, .accesses = {{1}}});
+  schedule s{{{{2, 1, 5}, 5}}, {}};
+  CHECK(find_fault(p, s) == nullptr);
+  CHECK(traffic_of(p, s).out == 7);
+  CHECK(traffic_of(p, s).in == 0);
+  s.returns = {0};
+  CHECK(find_fault(p, s) == std::string_view("what leaves comes back, unless it dies"));
 }
 
 }  // namespace

@@ -20,12 +20,17 @@ struct no_pages {
   }
   [[nodiscard]] page* find(address) const { return nullptr; }
   [[nodiscard]] bool send(page&, bool, vacating, bool) { return false; }
-  [[nodiscard]] bool begin_return(page&, foresight const&) { return true; }
+  [[nodiscard]] bool begin_return(page& p, foresight const&) {
+    begun.push_back(p.number);
+    return true;
+  }
+  [[nodiscard]] std::uint64_t awaited(page const& p) const { return waits.at(p.number); }
   void foresee(page const&, foresight const&) {}
   bool look(bool) { return false; }
   void unmap_absent(std::uint32_t job) { unmapped.push_back(job); }
 
-  std::vector<std::uint32_t> unmapped;
+  std::vector<std::uint32_t> unmapped, begun;
+  std::vector<std::uint64_t> waits;  ///< by number
 };
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
@@ -152,6 +157,39 @@ TEST_CASE("jobs that are over, or do what nobody knows, take none of that time")
   r.jobs[1]->open = false;
   r.follower.step_begun(*r.jobs[0], r.jobs[0]->plan);
   CHECK(r.birth().again == 11 + 1);
+}
+
+TEST_CASE("of what one operation waits for, that returns first whose memory is there first") {
+  step_program made;
+  made.program.operations.assign(4, time(1000));
+  made.prefixes.assign(4, 0);
+  planned_moves moves;
+  for (std::uint32_t v = 0; v < 5; ++v) {
+    made.program.variables.push_back({.size = 2000, .birth = 0, .death = 4, .accesses = {{0}, {v == 0 ? 2U : 3U}}});
+    made.who.push_back({.is = identity::kind::born, .number = v});
+    moves.returns.push_back({.variable = v, .from = v == 4 ? 2 : 1, .due = v == 0 ? 2U : 3U});
+  }
+  auto const births = [](step_log& log, std::vector<page>& pages) {
+    for (page& p : pages) log.born(p);
+    log.end_operation();
+  };
+  step_log like(1000);
+  std::vector<page> twins(5), pages(5);
+  births(like, twins);
+  for (std::uint64_t& prefix : made.prefixes) {
+    prefix = like.prefix();
+    like.end_operation();
+  }
+  follower_rig r({nullptr});
+  pager_job& j = *r.jobs[0];
+  r.follower.step_begun(j, std::make_shared<step_plan const>(made, std::move(moves), forecast{}));
+  r.pages.waits = {9, 3, 0, 2, 1};
+  births(j.log, pages);
+  r.follower.operation_ended(j);
+  CHECK(r.pages.begun == std::vector<std::uint32_t>{0, 2, 3, 1});
+  j.log.end_operation();
+  r.follower.operation_ended(j);
+  CHECK(r.pages.begun == std::vector<std::uint32_t>{0, 2, 3, 1, 4});
 }
 
 }  // namespace

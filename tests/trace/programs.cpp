@@ -72,7 +72,9 @@ TEST_CASE("what crosses a step's ends is carried only if it crosses both") {
       "m,step\no,1\no,1\n");
   REQUIRE(made.steps.size() == 3);
   CHECK(text(made.steps[0]) == "0: 0-2 carried\n1: 1-2\n");
+  CHECK(made.steps[0].program.variables[1].handed_on);
   CHECK(text(made.steps[1]) == "0: 0-2 carried\n1: 0-1 r0\n2: 1-2 r1\n");
+  for (auto const& v : made.steps[1].program.variables) CHECK_FALSE(v.handed_on);
   CHECK(text(made.steps[2]) == "0: 0-2 carried\n3: 0-2 carried\n");
 }
 

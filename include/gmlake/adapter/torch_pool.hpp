@@ -46,6 +46,7 @@ class torch_pool {
   [[nodiscard]] virtual result<void> vacate(address block, vacating way) noexcept = 0;
   [[nodiscard]] virtual result<void> vacate_behind(address block, stream after) noexcept = 0;
   [[nodiscard]] virtual result<void> foresee(address block, foresight const& f) noexcept = 0;
+  [[nodiscard]] virtual result<std::uint64_t> awaited(address block, stream by) noexcept = 0;
   [[nodiscard]] virtual result<void> refill(address block, stream on, stream by, bool insist) noexcept = 0;
   /// Other memory is shown at a vacated block's address, and hidden again.
   [[nodiscard]] virtual result<void> show(address block, std::span<lent_memory const> pieces) noexcept = 0;
@@ -164,6 +165,7 @@ class torch_pool_of final : public torch_pool {
     return pool_.vacate_behind(block, after);
   }
   result<void> foresee(address block, foresight const& f) noexcept override { return pool_.foresee(block, f); }
+  result<std::uint64_t> awaited(address block, stream by) noexcept override { return pool_.awaited(block, by); }
   result<void> refill(address block, stream on, stream by, bool insist) noexcept override {
     return pool_.refill(block, on, by, insist);
   }

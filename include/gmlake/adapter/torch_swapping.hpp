@@ -43,6 +43,7 @@ class torch_movable {
     return pool_->vacate_behind(at, after);
   }
   [[nodiscard]] result<void> foresee(address at, foresight const& f) noexcept { return pool_->foresee(at, f); }
+  [[nodiscard]] result<std::uint64_t> awaited(address at, stream by) noexcept { return pool_->awaited(at, by); }
   [[nodiscard]] result<void> refill(address at, stream on, stream by, bool insist) noexcept {
     busy const now;
     return pool_->refill(at, on, by, insist);

@@ -92,6 +92,14 @@ class basic_pool {
     return engine_.foresee(block, f);
   }
 
+  /// Which memory that is mapped for vacated blocks what `by` does next may have first, by what has been freed so far:
+  /// less is sooner; 0 at once; the maximum not before the host knows other uses of the block to be over. Errors as for
+  /// `foresee`.
+  [[nodiscard]] result<std::uint64_t> awaited(address block, stream by) noexcept {
+    std::scoped_lock const lock(mutex_);
+    return engine_.awaited(block, by);
+  }
+
   /// Puts memory under a vacated block again, with undefined contents, as if it had just been allocated for work queued
   /// on `on`; without the last resorts unless it is to `insist`. No effect on a block that has memory. Errors as for
   /// `vacate` and `allocate`; then it has none still.

@@ -141,6 +141,16 @@ class engine {
     return {};
   }
 
+  /// What `by` has to wait for before it may have the memory that is mapped for the vacated block at `at`
+  /// (`movable_stitcher::awaited`). Errors as for `foresee`, and the stream policy's.
+  [[nodiscard]] result<tick> awaited(address at, stream by) noexcept {
+    result<block*> const b = movable_at(at, "awaited");
+    if (!b) return failure(b.error());
+    result<stream_index> const first = p_.space.enter(by);
+    if (!first) return failure(first.error());
+    return (*b)->view->vacated ? move_.awaited(*first, **b) : tick{0};
+  }
+
   /// Puts memory under the block at `at` again, for work on `on` that comes after what `by` does next; its contents are
   /// undefined. Errors as for `vacate` and `allocate`; then it has none, as before. `at_last`: by the last resorts.
   [[nodiscard]] result<void> refill(address at, stream on, stream by, bool at_last) noexcept {

@@ -128,6 +128,16 @@ class free_space {
     return false;
   }
 
+  /// The last stamp that `user` has to wait for before it may have [begin, begin + n), which is free; 0: for none.
+  [[nodiscard]] tick awaited(stream_index user, chunk& c, address begin, bytes n) noexcept {
+    address const end = begin + n;
+    tick last = 0;
+    for (block* b = &lake<Backend>::block_at(c, begin);; b = b->next) {
+      if (!time_.ordered(user, b->on, b->stamp)) last = std::max(last, b->stamp);
+      if (b->end() >= end) return last;
+    }
+  }
+
   /// What `user` does next comes after all that may still use [begin, begin + n), which is free. Errors: the stream
   /// policy's; it may wait for some of that then.
   [[nodiscard]] result<void> wait_for(stream_index user, chunk& c, address begin, bytes n) noexcept {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <span>
 #include <vector>
@@ -95,6 +96,20 @@ class movable_stitcher : private stitch_maker<Config> {
     if (result<void> done = p_->stitches.vacate(s); !done) return done;
     p_->observer.evicted(gone);
     return {};
+  }
+
+  /// What `by` has to wait for before it may have the memory that is mapped for a vacated block, in the order of frees;
+  /// 0: nothing, or other memory will be mapped; the maximum: that can't be yet.
+  [[nodiscard]] tick awaited(stream_index by, block const& b) noexcept {
+    stitch const& s = *b.view;
+    tick last = 0;
+    bool missing = false;
+    each_used(s, b.size, [&](std::size_t i, bytes used) noexcept {
+      chunk& c = *s.chunks[i];
+      if (!p_->space.is_free(c, c.home, used)) missing = true;
+      else last = std::max(last, p_->space.awaited(by, c, c.home, used));
+    });
+    return missing && !is_over(s) ? std::numeric_limits<tick>::max() : last;
   }
 
   /// Puts free memory under a vacated block, for work on `user`, or tells the shortfall. `by` uses it first: that is
@@ -366,7 +381,8 @@ class movable_stitcher : private stitch_maker<Config> {
   template <std::predicate<extent const&> Suits>
   [[nodiscard]] chunk* like(chunk const& c, bytes used, std::uint64_t latest, Suits const& suits) noexcept {
     auto const fits = [&](extent const& e) noexcept { return e.of->size == c.size && e.size >= used && suits(e); };
-    chunk* const part = used < c.size ? ranked_heads_.take(fits, latest) : nullptr;
+    // Where a part does, a whole one is not cut, unless it is free sooner.
+    chunk* const part = used < c.size ? ranked_heads_.take(fits, std::min(latest, ranked_.free_from(fits))) : nullptr;
     return part != nullptr ? part : ranked_.take(fits, latest);
   }
 

@@ -52,6 +52,15 @@ class ranked_extents {
     all_.pop_back();
     return first;
   }
+  /// From when on the best one that suits is free; `extent_rank::any` where there is none.
+  template <std::predicate<extent const&> Suits>
+  [[nodiscard]] std::uint64_t free_from(Suits const& suits) noexcept {
+    for (std::size_t i = all_.size(); i > 0; --i) {
+      if (i == unordered_) order_one();
+      if (suits(all_[i - 1].of)) return all_[i - 1].rank.free_from;
+    }
+    return extent_rank::any;
+  }
   /// The best one that suits, of those that are free from `latest` on; then it is none of them any more. Null where
   /// there is none.
   template <std::predicate<extent const&> Suits>

@@ -98,6 +98,7 @@ class autoswap {
     for (int round = 0; round < 2; ++round) {
       for (chosen& c : all) {
         absence const& a = at_.absences()[c.absence];
+        if (!at_.comes_back(a)) continue;
         free = std::min(free, deadline(c)) - at_.in_time(a);
         c.in = free + (a.before < at_.size() ? time::zero() : at_.step_time());
       }

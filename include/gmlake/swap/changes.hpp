@@ -4,12 +4,14 @@
 /// step finds as the list's end has left it.
 ///
 ///     born    before its first operation     left      its copy is whole, its memory free
-///     dead    after its last one             returns   memory is taken, and the way back begins
+///     dead    after its last one, or when    returns   memory is taken, and the way back begins
+///             it has left for good
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "gmlake/swap/absence.hpp"
 #include "gmlake/swap/channel.hpp"
 #include "gmlake/swap/outcome.hpp"
 #include "gmlake/swap/program.hpp"
@@ -34,22 +36,32 @@ struct change {
 [[nodiscard]] inline std::vector<change> changes_of(program const& p, schedule const& s, channel const& c,
                                                     outcome const& o) {
   auto const end = static_cast<std::uint32_t>(p.operations.size());
+  auto const whole_at = [&](std::uint32_t m) {
+    variable const& v = p.variables[s.moves[m].away.variable];
+    return o.ways_out[m] + (v.has_copy ? time::zero() : c.out.time_of(v.size));
+  };
+  std::vector<change> all;
+  std::vector<bool> leaves_for_good(p.variables.size());
+  for (std::uint32_t m = 0; m < s.moves.size(); ++m) {
+    std::uint32_t const v = s.moves[m].away.variable;
+    if (comes_back(p, s.moves[m].away)) continue;
+    leaves_for_good[v] = true;
+    all.push_back({std::min(whole_at(m), o.total), change_kind::dead, v});
+  }
   std::vector<std::vector<std::uint32_t>> born(end + 1), dead(end + 1);
   for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
     if (p.variables[v].carried) continue;
     born[p.variables[v].birth].push_back(v);
-    dead[p.variables[v].death].push_back(v);
+    if (!leaves_for_good[v]) dead[p.variables[v].death].push_back(v);
   }
-  std::vector<change> all;
   for (std::uint32_t i = 0; i <= end; ++i) {  // operations that take no time keep their order so
     time const over = i == 0 ? time::zero() : o.starts[i - 1] + p.operations[i - 1];
     for (std::uint32_t const v : dead[i]) all.push_back({over, change_kind::dead, v});
     for (std::uint32_t const v : born[i]) all.push_back({o.starts[i], change_kind::born, v});
   }
   for (std::uint32_t m = 0; m < s.moves.size(); ++m) {
-    variable const& v = p.variables[s.moves[m].away.variable];
-    time const left = o.ways_out[m] + (v.has_copy ? time::zero() : c.out.time_of(v.size));
-    all.push_back({left % o.total, change_kind::left, s.moves[m].away.variable});
+    if (!comes_back(p, s.moves[m].away)) continue;
+    all.push_back({whole_at(m) % o.total, change_kind::left, s.moves[m].away.variable});
     all.push_back({o.ways_back[m], change_kind::returns, s.moves[m].away.variable});
   }
   auto const rank = [](change const& x) {

@@ -3,9 +3,10 @@
 /// each operation that exceeds it takes absences that cover it, best first, each with a stretch of time in both lanes:
 /// out as early as is free, in as late as is free. What is chosen is never given up.
 ///
-/// "Best" weighs how late the next access is against how early the last one was: the next use farthest away (Belady,
-/// IBM Systems Journal 5(2), 1966) leaves most of the lane in to others; the earliest last use of the lane out. The
-/// same from the step's end backwards, with the lanes exchanged, is a different choice, and sometimes the better one.
+/// "Best" weighs how late the next access is, a step later where there is none, against how early the last one was: the
+/// next use farthest away (Belady, IBM Systems Journal 5(2), 1966) leaves most of the lane in to others; the earliest
+/// last use of the lane out. The same from the step's end backwards, with the lanes exchanged, is a different choice,
+/// and sometimes the better one.
 
 #include <algorithm>
 #include <cstdint>
@@ -72,6 +73,7 @@ class cover {
     std::int64_t first, last;  ///< operations that it covers at most; the first is of this step
     time release, deadline, out_time, in_time;
     bytes size;
+    bool comes_back;
     // Once it is taken:
     time out{}, in{};                ///< when its transfers are meant to begin
     std::int64_t from = 0, to = -1;  ///< the operations for which it is counted as away
@@ -102,7 +104,7 @@ class cover {
       absence const& a = at_.absences()[k];
       if (at_.size_of(a) < least) continue;
       items_.push_back({k, a.after + 1, std::int64_t{a.before} - 1, p.end_of(a.after), p.begin_of(a.before),
-                        at_.out_time(a), at_.in_time(a), at_.size_of(a)});
+                        at_.out_time(a), at_.in_time(a), at_.size_of(a), at_.comes_back(a)});
     }
   }
 
@@ -122,7 +124,7 @@ class cover {
       std::int64_t const last = std::int64_t{n_} - 2 - a.after + step * n_;
       std::int64_t const first = std::int64_t{n_} - a.before + step * n_;
       items_.push_back({k, first, last, pace_.end_of(first - 1), pace_.begin_of(last + 1), at_.in_time(a),
-                        at_.out_time(a), at_.size_of(a)});
+                        at_.out_time(a), at_.size_of(a), at_.comes_back(a)});
     }
   }
 
@@ -135,8 +137,12 @@ class cover {
       for (std::int64_t step = -1; step <= 1; ++step) {
         std::int64_t const enters = std::max(x.first + step * n_, begin_);
         if (enters > x.last + step * n_ || enters >= begin_ + n_) continue;
-        double const late = static_cast<double>((x.deadline + step * pace_.step).count());
-        double const early = -static_cast<double>((x.release + step * pace_.step).count());
+        // The end without an access counts as a step later: backwards that is the beginning.
+        time const none = x.comes_back ? time::zero() : pace_.step;
+        time const begin = options_.backwards ? x.release - none : x.release;
+        time const end = options_.backwards ? x.deadline : x.deadline + none;
+        double const late = static_cast<double>((end + step * pace_.step).count());
+        double const early = -static_cast<double>((begin + step * pace_.step).count());
         double const rank = options_.farthest * late + (1 - options_.farthest) * early + shift_of(x.absence);
         entering[index(enters)].push_back({rank, k, step});
       }

@@ -13,9 +13,10 @@ namespace gmlake::swap {
 struct covering {
   std::uint32_t absence = 0;  ///< its position in `setting::absences`
   std::int64_t after = 0;     ///< less than the operation; negative in the step before
-  std::int64_t before = 0;    ///< greater than the operation; the step's size and more in the step after
+  std::int64_t before = 0;    ///< greater than the operation; beyond the step's size in the step after
   bytes size = 0;
   bool has_copy = false;
+  bool comes_back = true;
 };
 
 /// Those at operation `i`. O(absences).
@@ -28,7 +29,7 @@ struct covering {
     if (!now && !since_last_step) continue;
     std::int64_t const shift = now ? 0 : at.size();
     variable const& v = at.program().variables[a.variable];
-    all.push_back({k, a.after - shift, a.before - shift, v.size, v.has_copy});
+    all.push_back({k, a.after - shift, a.before - shift, v.size, v.has_copy, at.comes_back(a)});
   }
   return all;
 }

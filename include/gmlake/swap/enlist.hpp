@@ -35,8 +35,9 @@ namespace gmlake::swap {
     made.moves.push_back({a, low});
     back.push_back(all[k].in - (a.before < at.size() ? time::zero() : p.step));
   }
-  made.returns.resize(made.moves.size());
-  std::iota(made.returns.begin(), made.returns.end(), 0U);
+  for (std::uint32_t m = 0; m < made.moves.size(); ++m) {
+    if (at.comes_back(made.moves[m].away)) made.returns.push_back(m);
+  }
   std::ranges::sort(made.returns, {}, [&](std::uint32_t m) { return std::pair(back[m], m); });
   return made;
 }

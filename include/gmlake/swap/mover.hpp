@@ -10,6 +10,7 @@
 /// else too.
 
 #include <algorithm>
+#include <cstdint>
 #include <new>
 #include <optional>
 #include <utility>
@@ -34,6 +35,7 @@ concept MovablePool = Pool<P> && requires(P& p, address a, stream s) {
   { p.vacate(a, vacating::leave) } noexcept -> std::same_as<result<void>>;
   { p.vacate_behind(a, s) } noexcept -> std::same_as<result<void>>;
   { p.foresee(a, foresight{}) } noexcept -> std::same_as<result<void>>;
+  { p.awaited(a, s) } noexcept -> std::same_as<result<std::uint64_t>>;
   { p.refill(a, s, s, true) } noexcept -> std::same_as<result<void>>;
   { p.record_stream(a, s) } noexcept -> std::same_as<result<void>>;
   { p.deallocate(a, s) } noexcept -> std::same_as<result<void>>;
@@ -151,6 +153,11 @@ class mover {
   void call_back(block& b) noexcept {
     stay(b, b.read_only);
     ++seen_.called_back;
+  }
+
+  /// In which order what is absent may begin to arrive, by the memory that is mapped for it: the pool's `awaited`.
+  [[nodiscard]] result<std::uint64_t> awaited(block const& b) noexcept {
+    return device_->awaited(b.begin, copies_.stream_in());
   }
 
   /// absent → arriving; `b.on` and its users are to wait for it by `follow_arrival`. Where it is served in place, the

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gmlake/swap/known_steps.hpp"
+#include "gmlake/swap/return_order.hpp"
 #include "gmlake/swap/step_log.hpp"
 
 namespace gmlake::swap {
@@ -68,6 +69,7 @@ struct pager_job {
   std::shared_ptr<step_plan const> plan;  ///< in force; null: on demand
   std::size_t next_out = 0;
   std::size_t next_return = 0;  ///< beyond the end: of the next step's
+  return_order returns;         ///< of the plan in force
   bool by_plan = false;         ///< since the step's beginning
   time began{};                 ///< the step, by the pager's clock
   std::uint32_t trust = 0;      ///< steps on end that went by plan

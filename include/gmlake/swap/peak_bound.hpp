@@ -5,7 +5,8 @@
 /// between its last access and the instant, and will cross the lane in between the instant and its next access:
 ///
 ///     - of the variables last accessed at r or later, no more than the lane carries from r to the instant;
-///     - of those next accessed at d or sooner, no more than the lane carries from the instant to d;
+///     - of those next accessed at d or sooner, unless they die first, no more than the lane carries from the instant
+///       to d;
 ///     - of the others, no more than their size.
 ///
 /// For every r and d the three add up to a bound on the bytes away, as every variable is in one of them at least; the
@@ -28,6 +29,8 @@ namespace peak_bound_parts {
 /// Weights on a line of costs, and the least of cost and weights to the right of it.
 class cut_line {
  public:
+  static constexpr bytes unreachable = static_cast<bytes>(-1) / 4;  ///< sums of it and sizes don't overflow
+
   explicit cut_line(std::vector<bytes> const& costs)
       : leaves_(std::bit_ceil(costs.size())), least_(2 * leaves_, unreachable), sums_(2 * leaves_) {
     std::ranges::copy(costs, least_.begin() + static_cast<std::ptrdiff_t>(leaves_));
@@ -44,8 +47,6 @@ class cut_line {
   [[nodiscard]] bytes least() const noexcept { return least_[1]; }
 
  private:
-  static constexpr bytes unreachable = static_cast<bytes>(-1) / 4;  // sums of it and sizes don't overflow
-
   void update(std::size_t k) noexcept {
     sums_[k] = sums_[2 * k] + sums_[2 * k + 1];
     least_[k] = std::min(least_[2 * k] + sums_[2 * k + 1], least_[2 * k + 1]);
@@ -58,13 +59,17 @@ class cut_line {
 /// The most bytes of `all` that can be away at `instant`. O(n log n). Sorts them.
 [[nodiscard]] inline bytes most_away(setting const& at, std::vector<covering>& all, time instant) {
   std::ranges::sort(all, {}, &covering::before);
-  std::vector<bytes> costs{0};  // of cutting the lane in at no deadline, at the first, ...
+  std::vector<bytes> costs{0};  // of cutting the lane in at no deadline, at the first, ...; and what has none
   std::vector<std::size_t> deadline_rank(at.absences().size());
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    if (k == 0 || all[k].before != all[k - 1].before) {
-      costs.push_back(at.channel().in.most_in(at.start_of(all[k].before) - instant));
-    }
-    deadline_rank[all[k].absence] = costs.size() - 1;
+  std::int64_t last = -1;
+  for (covering const& c : all) {
+    if (!c.comes_back) continue;
+    if (c.before != last) costs.push_back(at.channel().in.most_in(at.start_of(last = c.before) - instant));
+    deadline_rank[c.absence] = costs.size() - 1;
+  }
+  costs.push_back(cut_line::unreachable);
+  for (covering const& c : all) {
+    if (!c.comes_back) deadline_rank[c.absence] = costs.size() - 1;
   }
   cut_line line(costs);
   // What the host has a copy of does not cross the lane out.

@@ -83,7 +83,8 @@ class own_operations {
   for (std::size_t i = 0; i < s.moves.size(); ++i) {
     move const& m = s.moves[i];
     if (!is_own(m.away)) continue;
-    from[i] = back_at(at, m, found.outcome.ways_back[i], found.outcome);
+    from[i] = at.comes_back(m.away) ? back_at(at, m, found.outcome.ways_back[i], found.outcome)
+                                    : at.program().variables[m.away.variable].birth + at.size();
     all.outs.push_back(out_of(m.away, from[i], gone_at(at, m, found.outcome.ways_out[i], found.outcome)));
   }
   for (absence const& a : made.discarded) {
@@ -98,7 +99,8 @@ class own_operations {
     if (!is_own(m.away)) continue;
     std::int64_t const before = own.at(m.away.before);
     std::int64_t const begins = std::max(own.at(from[r]), own.at(m.away.after) + 1);
-    all.returns.push_back({of.origins[m.away.variable].variable, begins - before / n * n});
+    all.returns.push_back(
+        {of.origins[m.away.variable].variable, begins - before / n * n, static_cast<std::uint32_t>(before % n)});
   }
   return all;
 }
@@ -159,7 +161,7 @@ inline constexpr bytes alike_within = 256;
     for (move const& m : best.schedule.moves) {
       if (joint.origins[m.away.variable].job != j) continue;
       ++expected.moves;
-      expected.in += at.size_of(m.away);
+      if (at.comes_back(m.away)) expected.in += at.size_of(m.away);
       if (!at.program().variables[m.away.variable].has_copy) expected.out += at.size_of(m.away);
     }
     for (absence const& a : chosen.discarded) {

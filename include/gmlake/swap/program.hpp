@@ -32,6 +32,8 @@ struct variable {
   /// It lives across the step's end, and the next step's beginning finds it as it was: birth is 0 and death the step's
   /// end, and between its last access and its first of the next step it may be absent.
   bool carried = false;
+  /// Its owner keeps it beyond the step's end, which is its death here.
+  bool handed_on = false;
   /// The host has its contents already, and no access writes: it leaves without being copied.
   bool has_copy = false;
   time recompute{};  ///< how long the device takes to make its contents again, where an access allows that
@@ -53,6 +55,7 @@ struct program {
     if (v.birth >= v.death || v.death > end) return "a variable lives within the step, for an operation at least";
     if (v.recompute < time::zero()) return "making contents again takes no negative time";
     if (v.carried && (v.birth != 0 || v.death != end)) return "what is carried lives for the whole step";
+    if (v.handed_on && (v.carried || v.death != end)) return "what is handed on lives up to the step's end";
     for (std::size_t i = 0; i < v.accesses.size(); ++i) {
       access const& a = v.accesses[i];
       if (a.operation < v.birth || a.operation >= v.death) return "accesses lie within a variable's life";

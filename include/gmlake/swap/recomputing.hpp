@@ -23,7 +23,7 @@ namespace gmlake::swap {
   std::vector<std::pair<double, absence>> all;
   for (absence const& a : at.absences()) {
     variable const& v = at.program().variables[a.variable];
-    if (v.has_copy || v.size < at.smallest() || (v.carried && a.before < n)) continue;
+    if (!at.comes_back(a) || v.has_copy || v.size < at.smallest() || (v.carried && a.before < n)) continue;
     auto const next = std::ranges::lower_bound(v.accesses, a.before % n, {}, &access::operation);
     time const spared = std::max(at.in_time(a), at.out_time(a));
     if (!next->recomputable || v.recompute >= spared) continue;

@@ -35,6 +35,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.swap_in(a, s) } noexcept -> std::same_as<result<void>>;
   { p.prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
+  { p.awaited(a) } noexcept -> std::same_as<result<std::uint64_t>>;
   { p.end_departure() } noexcept -> std::same_as<bool>;
   { p.progress() } noexcept -> std::same_as<result<bool>>;
   { p.settle() } noexcept -> std::same_as<result<void>>;
@@ -163,6 +164,12 @@ class resident_set {
 
   /// When a page's memory comes and goes from now on.
   void foresee(page const& p, foresight const& f) noexcept { (void)pool_->foresee(p.begin, f); }
+
+  /// Which pages that are out come back first, by the memory that is mapped for them: less is sooner.
+  [[nodiscard]] std::uint64_t awaited(page const& p) noexcept {
+    result<std::uint64_t> const is = p.where == page::place::out ? pool_->awaited(p.begin) : std::uint64_t{0};
+    return is ? *is : 0;
+  }
 
   /// Begins to bring a page back if there is memory for it now; whether nothing is left to be done for it.
   [[nodiscard]] bool begin_return(page& p, foresight const& f) noexcept {

@@ -2,8 +2,8 @@
 /// What leaves in a step, and when it comes back. Transfers of one direction follow one another in the schedule's
 /// order; a runtime needs to know about operations only, never about time.
 ///
-/// Invariants (`find_fault`): every move is one of the program's absences, none twice, and `returns` has each of them
-/// once.
+/// Invariants (`find_fault`): every move is one of the program's absences, none twice, and `returns` has each of those
+/// that come back once.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace gmlake::swap {
 
 struct move {
   absence away;
-  /// Its way back begins when all operations before this one are over, at the earliest; after `away.after`, and not
-  /// after `away.before`.
+  /// Its way back, if it has one, begins when all operations before this one are over, at the earliest; after
+  /// `away.after`, and not after `away.before`.
   std::uint32_t from = 0;
 };
 
@@ -37,7 +37,7 @@ struct traffic {
   traffic sum;
   for (move const& m : s.moves) {
     variable const& v = p.variables[m.away.variable];
-    sum.in += v.size;
+    if (comes_back(p, m.away)) sum.in += v.size;
     if (!v.has_copy) sum.out += v.size;
   }
   return sum;
@@ -58,10 +58,12 @@ struct traffic {
   }
   std::ranges::sort(moved, less);
   if (std::ranges::adjacent_find(moved) != moved.end()) return "a variable leaves once between two accesses";
-  if (s.returns.size() != s.moves.size()) return "what leaves comes back";
+  auto const back_at_all = std::ranges::count_if(s.moves, [&](move const& m) { return comes_back(p, m.away); });
+  if (std::cmp_not_equal(s.returns.size(), back_at_all)) return "what leaves comes back, unless it dies";
   std::vector<bool> back(s.moves.size());
   for (std::uint32_t const r : s.returns) {
     if (r >= back.size() || back[r]) return "what leaves comes back once";
+    if (!comes_back(p, s.moves[r].away)) return "what dies does not come back";
     back[r] = true;
   }
   return nullptr;

@@ -54,7 +54,11 @@ class setting {
     variable const& v = program_->variables[a.variable];
     return v.has_copy ? time::zero() : channel_.out.time_of(v.size);
   }
-  [[nodiscard]] time in_time(absence const& a) const noexcept { return channel_.in.time_of(size_of(a)); }
+  /// How long its way in takes; nothing where it has none.
+  [[nodiscard]] time in_time(absence const& a) const noexcept {
+    return comes_back(a) ? channel_.in.time_of(size_of(a)) : time::zero();
+  }
+  [[nodiscard]] bool comes_back(absence const& a) const noexcept { return swap::comes_back(*program_, a); }
 
  private:
   swap::program const* program_;

@@ -4,7 +4,8 @@
 /// - The device runs operations in order, each when all that it accesses is there and what is born before it has room.
 /// - A variable leaves when its last operation is over and the lane out has come to it, and its memory is free when the
 ///   copy is whole; where the host has a copy, at once.
-/// - It comes back when the operations before `move::from` are over, the lane in has come to it, its copy is whole and
+/// - It comes back, if it does at all, when the operations before `move::from` are over, the lane in has come to it,
+/// its copy is whole and
 ///   there is room; the room is taken when the transfer begins. Where an operation could have the room, it goes first.
 ///
 /// Never more is resident than the limit. Deterministic, in whole nanoseconds.
@@ -51,9 +52,13 @@ class simulation {
     }
     for (std::uint32_t m = 0; m < s.moves.size(); ++m) {
       absence const& a = s.moves[m].away;
-      ++due_[a.before % end_];
       if (of(m).has_copy) dropped_[a.after].push_back(m);
       else leaving_.push_back(m);
+      if (!comes_back(p, a)) {
+        deaths_[a.before] -= of(m).size;  // its memory is free when it has left
+        continue;
+      }
+      ++due_[a.before % end_];
       if (a.before < end_) continue;
       whole_[m] = true;
       resident_ -= of(m).size;

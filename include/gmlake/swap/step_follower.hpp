@@ -126,6 +126,7 @@ class step_follower {
   void take_up(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     if (plan == nullptr && j.plan == nullptr) return;
     j.plan = std::move(plan);
+    j.returns.begin(j.plan != nullptr ? j.plan->moves().returns.size() : 0);
     j.next_out = j.next_return = 0;
     pages_->each([&](page& p) {
       if (p.job != j.index) return;
@@ -182,14 +183,32 @@ class step_follower {
     }
   }
 
+  /// Of the returns from the next on whose time has come when operation i has ended and that one operation waits for,
+  /// puts those first whose memory is there first: the copies in follow one another, and each waits for its own. Where
+  /// the others begin. `ahead`: they are the next step's.
+  std::size_t order_returns(pager_job& j, std::int64_t i, bool ahead) noexcept {
+    auto const& all = j.plan->moves().returns;
+    std::size_t const first = ahead ? j.next_return - all.size() : j.next_return;
+    std::uint32_t const due = all[j.returns[first]].due;
+    std::int64_t const shift = ahead ? j.plan->operations() : 0;
+    std::size_t last = first;
+    while (last < all.size() && all[j.returns[last]].due == due && all[j.returns[last]].from + shift <= i + 1) ++last;
+    j.returns.sort(first, last, [&](std::uint32_t r) noexcept {
+      page const* const p = page_of(j, all[r].variable);
+      return p != nullptr ? pages_->awaited(*p) : 0;
+    });
+    return last + (ahead ? all.size() : 0);
+  }
+
   /// Begins the returns whose time has come when operation i has ended, in their order, as far as there is memory.
   /// Those of the next step's beginning wait for it where other jobs' steps may come between.
   void come_back(pager_job& j, std::int64_t i) noexcept {
-    for (;; ++j.next_return) {
-      auto const& all = j.plan->moves().returns;
+    auto const& all = j.plan->moves().returns;
+    for (std::size_t ordered = j.next_return;; ++j.next_return) {
       bool const ahead = j.next_return >= all.size();
       if (j.next_return >= 2 * all.size()) return;
-      planned_return const& r = all[ahead ? j.next_return - all.size() : j.next_return];
+      if (j.next_return >= ordered) ordered = order_returns(j, i, ahead);
+      planned_return const& r = all[j.returns[ahead ? j.next_return - all.size() : j.next_return]];
       if (ahead && r.from >= 0 && j.plan->takes_turns()) return;
       if (r.from + (ahead ? j.plan->operations() : 0) > i + 1) return;
       page* const p = page_of(j, r.variable);

@@ -159,9 +159,15 @@ class step_log {
     made.program.operations.assign(operations_, time::zero());
     std::vector<std::uint32_t> number(variables_.size(), page::none);
     std::vector<std::uint32_t> const going = numbers_of_going();
+    std::vector<bool> const gone = gone_at_once();
+    std::uint32_t left = 0;  // for the next step
     for (std::uint32_t i = 0; i < variables_.size(); ++i) {
       variable const& v = variables_[i];
       swap::variable made_of = shaped(v, counted);
+      if (v.is == identity::kind::born && v.death == alive) {
+        made_of.handed_on = left >= gone.size() || !gone[left];
+        ++left;
+      }
       if (made_of.birth >= made_of.death) continue;
       number[i] = static_cast<std::uint32_t>(made.program.variables.size());
       made.program.variables.push_back(std::move(made_of));
@@ -257,6 +263,18 @@ class step_log {
     made.recompute = v.recompute;
     if (v.death == v.birth && v.birth < operations_ && v.is == identity::kind::born) ++made.death;
     return made;
+  }
+
+  /// By rank, of those left over by the step before: whether it went before the first operation. As much is expected of
+  /// those that this one leaves.
+  [[nodiscard]] std::vector<bool> gone_at_once() const {
+    std::vector<bool> gone;
+    for (variable const& v : variables_) {
+      if (v.is != identity::kind::left_over || v.death != 0) continue;
+      if (v.number >= gone.size()) gone.resize(v.number + std::size_t{1});
+      gone[v.number] = true;
+    }
+    return gone;
   }
 
   /// By variable: those left over that go are numbered among themselves, since the next step begins with no others.

@@ -21,14 +21,16 @@ namespace gmlake::swap {
 struct planned_out {
   std::uint32_t variable = 0;
   std::uint32_t after = 0;   ///< it leaves when this operation has ended
-  std::uint32_t before = 0;  ///< and is accessed by this one next; counted on over the step's end
-  std::uint32_t from = 0;    ///< its way back begins when all before this one have ended; counted on likewise
+  std::uint32_t before = 0;  ///< and is accessed by this one next, or dies; counted on over the step's end
+  std::uint32_t from = 0;    ///< its way back begins when all before this one have ended, or its like of the next step
+                             ///< is born; counted on likewise
   std::uint32_t gone = 0;    ///< its memory is expected to be free when this one begins; counted on likewise
   bool discards = false;     ///< it is made again when it is accessed, and nothing is copied
 };
 struct planned_return {
   std::uint32_t variable = 0;
   std::int64_t from = 0;  ///< when all operations before this one have ended; negative: of the step before
+  std::uint32_t due = 0;  ///< the operation that accesses it
 };
 
 /// When a block that has memory gives it to others, and when it wants memory next; operations counted on over the

@@ -178,6 +178,16 @@ class swapping_pool {
     return b->state == residency::absent ? mover_.arrive(*b, nullptr, false) : bring_back(*b, nullptr);
   }
 
+  /// Which of those that are absent `try_prefetch` can bring back first, by the memory that is mapped for them: less is
+  /// sooner; 0 at once; the maximum: the host would wait. Others are there: 0. Errors: `unknown_pointer`, the device
+  /// pool's.
+  [[nodiscard]] result<std::uint64_t> awaited(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    block const* const b = known_.find(at);
+    if (b == nullptr) return failure(errc::unknown_pointer, "awaited");
+    return b->state == residency::absent ? mover_.awaited(*b) : std::uint64_t{0};
+  }
+
   /// As `swap_in`, for an access that nothing foresaw: counted as a miss where the block was absent. Blocks that are
   /// not swappable are always there.
   [[nodiscard]] result<void> access(address at, stream on) noexcept {

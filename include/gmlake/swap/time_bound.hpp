@@ -6,8 +6,8 @@
 /// - Out: of operation i's excess, what was last accessed before operation a can have left at any time, and what the
 ///   host has a copy of takes none. The rest crosses the lane out between the end of a and the beginning of i. What
 ///   that takes beyond the operations in between is stall, before one of the operations a + 1 to i.
-/// - In: likewise what is not accessed after b can come back at any time, and the rest crosses the lane in between the
-///   end of i and the beginning of b; the stall is before one of i + 1 to b.
+/// - In: likewise what is accessed later than b can come back at any time, and what dies does not come back. The rest
+///   crosses the lane in between the end of i and the beginning of b; the stall is before one of i + 1 to b.
 /// - Stalls before different operations add up: the most that windows give which share no operation, whichever lane
 ///   each is about.
 /// - Whole step: steps repeat, so a lane carries all that crosses it in a step within a step's time. Where no absence
@@ -52,7 +52,7 @@ inline void add_windows(setting const& at, std::uint32_t i, bytes excess, std::v
   most = time::zero();
   std::ranges::sort(all, {}, &covering::before);
   for (std::size_t k = 0; k < all.size(); ++k) {
-    away -= all[k].size;
+    if (all[k].comes_back) away -= all[k].size;
     if (k + 1 < all.size() && all[k + 1].before == all[k].before) continue;
     if (away >= excess) continue;
     std::int64_t const last = all[k].before;
@@ -90,7 +90,7 @@ inline void add_windows(setting const& at, std::uint32_t i, bytes excess, std::v
   };
   for (absence const& a : at.absences()) {
     variable const& v = at.program().variables[a.variable];
-    bool const spares = out && v.has_copy;
+    bool const spares = out ? v.has_copy : !at.comes_back(a);
     if (a.before <= n) {
       if (spares) add(spared, a.after + 1, a.before, v.size);
       else begins[a.before] = std::min(begins[a.before], a.after + 1);

@@ -108,6 +108,8 @@ struct lives_in_operations {
 /// leaves. In a step:
 ///
 /// - a variable is a block that lives during at least one of its operations, of the size as placed;
+/// - `handed_on` is what is allocated within and outlives the next step's mark and what is freed before its first
+///   operation;
 /// - `carried` is what was allocated before the step's mark and is not freed before the next step's first operation;
 ///   what was allocated before and goes within has birth 0, what is allocated within and stays has the end as its
 ///   death;
@@ -150,6 +152,7 @@ struct lives_in_operations {
                              .birth = static_cast<std::uint32_t>(std::max(l.birth, begin) - begin),
                              .death = static_cast<std::uint32_t>(std::min(l.death, end) - begin),
                              .carried = l.born_in <= k && l.death > end,
+                             .handed_on = l.born_in > k && l.death > end,
                              .has_copy = l.copied < end,
                              .accesses = {}});
     }
@@ -177,7 +180,8 @@ struct lives_in_operations {
   return a.operations.size() == b.operations.size() &&
          std::ranges::equal(a.variables, b.variables, [&](swap::variable const& x, swap::variable const& y) {
            return x.size == y.size && x.birth == y.birth && x.death == y.death && x.carried == y.carried &&
-                  x.has_copy == y.has_copy && std::ranges::equal(x.accesses, y.accesses, same_access);
+                  x.handed_on == y.handed_on && x.has_copy == y.has_copy &&
+                  std::ranges::equal(x.accesses, y.accesses, same_access);
          });
 }
 
@@ -192,7 +196,8 @@ struct lives_in_operations {
   for (swap::variable const& v : p.variables) {
     mix(v.size);
     mix(std::uint64_t{v.birth} << 32 | v.death);
-    mix(v.accesses.size() << 2 | std::uint64_t{v.carried} << 1 | std::uint64_t{v.has_copy});
+    mix(v.accesses.size() << 3 | std::uint64_t{v.handed_on} << 2 | std::uint64_t{v.carried} << 1 |
+        std::uint64_t{v.has_copy});
     for (swap::access const& a : v.accesses) {
       mix(std::uint64_t{a.operation} << 2 | std::uint64_t{a.reads} << 1 | std::uint64_t{a.writes});
     }
