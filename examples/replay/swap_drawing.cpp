@@ -77,11 +77,15 @@ report_swap drawn(swap_subject const& of, std::string_view name, swap_schedule c
     swap::absence const& a = s.planned.schedule.moves[m].away;
     swap::variable const& v = of.step.program.variables[a.variable];
     swap::time const out_takes = v.has_copy ? swap::time::zero() : of.on.channel.out.time_of(v.size);
+    // What dies is away until then.
+    bool const back = swap::comes_back(of.step.program, a);
+    swap::time const back_at = back ? o.ways_back[m] : o.starts[a.before];
+    swap::time const back_takes = back ? of.on.channel.in.time_of(v.size) : swap::time::zero();
     out.moves.push_back({.block = of.allocations[a.variable],
                          .size = v.size,
                          .copied = !v.has_copy,
                          .out = transfer(o.ways_out[m], out_takes),
-                         .back = transfer(o.ways_back[m], of.on.channel.in.time_of(v.size))});
+                         .back = transfer(back_at, back_takes)});
   }
   for (swap::stall const& each : o.stalls) {
     // The first operation's stands at the end of the step before.

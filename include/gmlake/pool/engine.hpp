@@ -141,8 +141,7 @@ class engine {
     return {};
   }
 
-  /// What `by` has to wait for before it may have the memory that is mapped for the vacated block at `at`
-  /// (`movable_stitcher::awaited`). Errors as for `foresee`, and the stream policy's.
+  /// `movable_stitcher::awaited` of the block at `at`; 0 if it has memory. Errors as for `foresee`, the stream policy's.
   [[nodiscard]] result<tick> awaited(address at, stream by) noexcept {
     result<block*> const b = movable_at(at, "awaited");
     if (!b) return failure(b.error());
