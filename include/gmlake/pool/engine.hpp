@@ -141,7 +141,7 @@ class engine {
     return {};
   }
 
-  /// `movable_stitcher::awaited` of the block at `at`; 0 if it has memory. Errors as for `foresee`, the stream policy's.
+  /// `movable_stitcher::awaited` of the block at `at`; 0 if it has memory. Errors as for `foresee`, and the policy's.
   [[nodiscard]] result<tick> awaited(address at, stream by) noexcept {
     result<block*> const b = movable_at(at, "awaited");
     if (!b) return failure(b.error());

@@ -2,12 +2,12 @@
 /// In which order the returns of a plan begin: as the plan has them, but where several may, the caller's choice.
 
 #include <algorithm>
-#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace gmlake::swap {
@@ -37,7 +37,7 @@ class return_order {
     if (last > order_.size() || last - first < 2) return;
     keys_.clear();
     for (std::size_t k = first; k < last; ++k) keys_.push_back({key(order_[k]), k, order_[k]});
-    std::ranges::sort(keys_);
+    std::ranges::sort(keys_, {}, [](keyed const& k) { return std::pair(k.key, k.place); });
     for (std::size_t k = first; k < last; ++k) order_[k] = keys_[k - first].number;
   }
 
@@ -46,7 +46,6 @@ class return_order {
     std::uint64_t key;
     std::size_t place;
     std::uint32_t number;
-    friend auto operator<=>(keyed const&, keyed const&) = default;
   };
 
   std::vector<std::uint32_t> order_;
