@@ -81,6 +81,28 @@ TEST_CASE("of several blocks that were handed on in turn the first is not waited
   CHECK(r.trim() == pair);
 }
 
+TEST_CASE("which block's memory is there first is told by what it has to wait for, or that it can't be told yet") {
+  stream_rig r(chunks(3));
+  address const first = r.take(movable(chunk_bytes, a)), last = r.take(movable(chunk_bytes, a));
+  auto const awaited = [&](address at) { return must(r.pool().awaited(at, in)); };
+  CHECK(awaited(first) == 0);  // it has its memory
+  (void)hand_on(r, first);
+  (void)hand_on(r, last);
+  CHECK(awaited(first) > 0);
+  CHECK(awaited(first) < awaited(last));
+  must(r.pool().refill(first, a, in, false));
+  CHECK(awaited(first) == 0);
+  address const other = r.take(movable(chunk_bytes, b));  // there is a third chunk
+  address const taker = r.take(movable(chunk_bytes, b));
+  CHECK(awaited(last) == ~std::uint64_t{0});  // its own is gone, and its addresses are copied from
+  r.time->finish_all();
+  r.give(other);
+  must(r.pool().refill(last, a, in, true));
+  CHECK(awaited(last) == 0);
+  r.give(taker);
+  fails_with(r.pool().awaited(last + 512, in), errc::unknown_pointer);
+}
+
 TEST_CASE("ordinary requests get what was handed on behind a wait only, and only where their stream has nothing else") {
   stream_rig r(chunks(3));
   r.give(r.take(chunk_bytes, b));

@@ -46,6 +46,8 @@ TEST_CASE("what leaves until its death crosses once, and does not come back") {
   CHECK(traffic_of(p, s).in == 0);
   s.returns = {0};
   CHECK(find_fault(p, s) == std::string_view("what leaves comes back, unless it dies"));
+  p.variables[2].handed_on = true;
+  CHECK(find_fault(p) == std::string_view("what is handed on lives up to the step's end"));
 }
 
 }  // namespace

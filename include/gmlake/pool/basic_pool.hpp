@@ -92,9 +92,9 @@ class basic_pool {
     return engine_.foresee(block, f);
   }
 
-  /// Which memory that is mapped for vacated blocks what `by` does next may have first, by what has been freed so far:
-  /// less is sooner; 0 at once; the maximum not before the host knows other uses of the block to be over. Errors as for
-  /// `foresee`.
+  /// Compares vacated blocks by when what `by` does next may have the memory that is mapped for them, in the order of
+  /// frees: less is sooner; 0 at once; the maximum: only once the host knows all use of the block to be over. What
+  /// others have, and is replaced, does not count. Errors as for `foresee`.
   [[nodiscard]] result<std::uint64_t> awaited(address block, stream by) noexcept {
     std::scoped_lock const lock(mutex_);
     return engine_.awaited(block, by);

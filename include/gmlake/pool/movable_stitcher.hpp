@@ -98,8 +98,8 @@ class movable_stitcher : private stitch_maker<Config> {
     return {};
   }
 
-  /// What `by` has to wait for before it may have the memory that is mapped for a vacated block, in the order of frees;
-  /// 0: nothing, or other memory will be mapped; the maximum: that can't be yet.
+  /// The last free that `by` has to wait for before it may have what is mapped for a vacated block, as far as that is
+  /// free; 0: none. The maximum where others have some of it, and none may be mapped in its place yet.
   [[nodiscard]] tick awaited(stream_index by, block const& b) noexcept {
     stitch const& s = *b.view;
     tick last = 0;

@@ -73,7 +73,7 @@ class cover {
     std::int64_t first, last;  ///< operations that it covers at most; the first is of this step
     time release, deadline, out_time, in_time;
     bytes size;
-    bool comes_back;
+    double lead;  ///< by which it comes before others in the order: a step where it does not come back
     // Once it is taken:
     time out{}, in{};                ///< when its transfers are meant to begin
     std::int64_t from = 0, to = -1;  ///< the operations for which it is counted as away
@@ -104,7 +104,7 @@ class cover {
       absence const& a = at_.absences()[k];
       if (at_.size_of(a) < least) continue;
       items_.push_back({k, a.after + 1, std::int64_t{a.before} - 1, p.end_of(a.after), p.begin_of(a.before),
-                        at_.out_time(a), at_.in_time(a), at_.size_of(a), at_.comes_back(a)});
+                        at_.out_time(a), at_.in_time(a), at_.size_of(a), lead_of(a)});
     }
   }
 
@@ -124,8 +124,14 @@ class cover {
       std::int64_t const last = std::int64_t{n_} - 2 - a.after + step * n_;
       std::int64_t const first = std::int64_t{n_} - a.before + step * n_;
       items_.push_back({k, first, last, pace_.end_of(first - 1), pace_.begin_of(last + 1), at_.in_time(a),
-                        at_.out_time(a), at_.size_of(a), at_.comes_back(a)});
+                        at_.out_time(a), at_.size_of(a), lead_of(a)});
     }
+  }
+
+  /// There is no next access, or backwards no last one: as if it were a step away.
+  [[nodiscard]] double lead_of(absence const& a) const noexcept {
+    double const weight = options_.backwards ? 1 - options_.farthest : options_.farthest;
+    return at_.comes_back(a) ? 0 : weight * static_cast<double>(pace_.step.count());
   }
 
   [[nodiscard]] std::size_t index(std::int64_t q) const noexcept { return static_cast<std::size_t>(q - begin_); }
@@ -137,13 +143,9 @@ class cover {
       for (std::int64_t step = -1; step <= 1; ++step) {
         std::int64_t const enters = std::max(x.first + step * n_, begin_);
         if (enters > x.last + step * n_ || enters >= begin_ + n_) continue;
-        // The end without an access counts as a step later: backwards that is the beginning.
-        time const none = x.comes_back ? time::zero() : pace_.step;
-        time const begin = options_.backwards ? x.release - none : x.release;
-        time const end = options_.backwards ? x.deadline : x.deadline + none;
-        double const late = static_cast<double>((end + step * pace_.step).count());
-        double const early = -static_cast<double>((begin + step * pace_.step).count());
-        double const rank = options_.farthest * late + (1 - options_.farthest) * early + shift_of(x.absence);
+        double const late = static_cast<double>((x.deadline + step * pace_.step).count());
+        double const early = -static_cast<double>((x.release + step * pace_.step).count());
+        double const rank = options_.farthest * late + (1 - options_.farthest) * early + shift_of(x.absence) + x.lead;
         entering[index(enters)].push_back({rank, k, step});
       }
     }

@@ -108,8 +108,7 @@ struct lives_in_operations {
 /// leaves. In a step:
 ///
 /// - a variable is a block that lives during at least one of its operations, of the size as placed;
-/// - `handed_on` is what is allocated within and outlives the next step's mark and what is freed before its first
-///   operation;
+/// - `handed_on` is what is allocated within and is not freed before the next step's first operation;
 /// - `carried` is what was allocated before the step's mark and is not freed before the next step's first operation;
 ///   what was allocated before and goes within has birth 0, what is allocated within and stays has the end as its
 ///   death;
