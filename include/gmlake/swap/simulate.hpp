@@ -4,8 +4,8 @@
 /// - The device runs operations in order, each when all that it accesses is there and what is born before it has room.
 /// - A variable leaves when its last operation is over and the lane out has come to it, and its memory is free when the
 ///   copy is whole; where the host has a copy, at once.
-/// - It comes back, if it does at all, when the operations before `move::from` are over, the lane in has come to it, its
-///   copy is whole and there is room; the room is taken when the transfer begins. Where an operation could have the
+/// - It comes back, if it does at all, when the operations before `move::from` are over, the lane in has come to it,
+///   its copy is whole and there is room; the room is taken when the transfer begins. Where an operation could have the
 ///   room, it goes first.
 ///
 /// Never more is resident than the limit. Deterministic, in whole nanoseconds.
