@@ -4,8 +4,8 @@
 //
 // The host waits for the compute stream at the end of each step, as a program does that reads its loss. Making a
 // schedule takes no time there. Plain: a step without a limit, as recorded. Expected: by the schedule in force at the
-// end. The rest is of the last 8 steps: medians of time and driver calls (access counts by the chunk); means of the
-// times that the host waited for the device, of evictions and misses.
+// end. The rest is of the last 8 steps: medians of time, driver calls (access counts by the chunk) and queries whether
+// an event is over; means of the times that the host waited for the device, of evictions and misses.
 //
 //     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X]
 //                         [--jitter X] [--read N] [--ungated]
@@ -50,14 +50,15 @@ struct settings {
 /// What one step came to.
 struct step_figures {
   swap::time took{};
-  std::uint64_t calls = 0;  ///< of the driver's
+  std::uint64_t calls = 0;    ///< of the driver's
+  std::uint64_t queries = 0;  ///< whether an event is over
   std::uint64_t host_waits = 0;
   std::uint64_t evictions = 0;
   std::uint64_t misses = 0;
 
   [[nodiscard]] friend step_figures operator-(step_figures const& a, step_figures const& b) noexcept {
-    return {a.took - b.took, a.calls - b.calls, a.host_waits - b.host_waits, a.evictions - b.evictions,
-            a.misses - b.misses};
+    return {a.took - b.took,           a.calls - b.calls,  a.queries - b.queries, a.host_waits - b.host_waits,
+            a.evictions - b.evictions, a.misses - b.misses};
   }
 };
 
@@ -92,7 +93,7 @@ class paged_program {
   [[nodiscard]] step_figures so_far() {
     swap::pager_stats const seen = machine_.pager().stats();
     emulated_gpu const& gpu = machine_.gpu();
-    return {gpu.now(), gpu.driver_calls(), gpu.host_waits(), seen.evictions, seen.misses};
+    return {gpu.now(), gpu.driver_calls(), gpu.queries(), gpu.host_waits(), seen.evictions, seen.misses};
   }
 
   emulated_machine machine_;
@@ -134,8 +135,9 @@ void end_row(std::vector<step_figures> const& last, swap::time bound, std::optio
   swap::time const step = median(last, &step_figures::took);
   if (expected) std::printf(" %8.1f %8.1f", ms(bound), ms(*expected));
   else std::printf(" %8.1f %8s", ms(bound), "-");
-  std::printf(" %8.1f %8.3f %8llu %8.1f %8.1f %8.1f\n", ms(step), ms(step) / ms(bound),
+  std::printf(" %8.1f %8.3f %8llu %8llu %8.1f %8.1f %8.1f\n", ms(step), ms(step) / ms(bound),
               static_cast<unsigned long long>(median(last, &step_figures::calls)),
+              static_cast<unsigned long long>(median(last, &step_figures::queries)),
               mean(last, &step_figures::host_waits), mean(last, &step_figures::evictions),
               mean(last, &step_figures::misses));
 }
@@ -169,8 +171,8 @@ void row(std::string const& name, swap::program const& p, settings const& s) {
 std::size_t table(settings const& s) {
   char title[40];
   (void)std::snprintf(title, sizeof title, "paging at %.4g", s.share);
-  std::printf("%-20s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", title, "limit MiB", "plain ms", "bound ms", "expected",
-              "step ms", "x bound", "calls", "waits", "evicted", "misses");
+  std::printf("%-20s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", title, "limit MiB", "plain ms", "bound ms",
+              "expected", "step ms", "x bound", "calls", "queries", "waits", "evicted", "misses");
   std::size_t rows = 0;
   for (std::string const& path : trace_paths(s.folder.c_str())) {
     trace::step_programs const programs = trace::programs_of(load(path));

@@ -1,15 +1,16 @@
 """What several training programs take that run side by side within a part of their joint peak, as threads of one process:
 
     python3 bench/pytorch_jobs.py [--jobs resnet50-mixed:24 gpt2:24 opt1.3b-lora-recomputed:12] [--guest resnet50-changing:8]
-                                  [--share 0.6] [--warm 12] [--profile FILE.json.gz]
+                                  [--share 0.6 | --limit-mib N] [--warm 12] [--profile FILE.json.gz]
 
 Each job runs the steps that stand behind its name, after as many to get warm; the guest begins when the first third of
 the jobs' steps is done, and leaves with all its memory. Runs everything twice, each time in a process of its own: without
-a limit, and inside `gmlake.swap` with that share of the first run's peak of allocated bytes. Prints one JSON object: the
-time from the last job's getting warm until all have run their steps, the peaks, whether the losses are the same, and of
-the second run each job's steps, in milliseconds, and what gmlake tells: in all, and of that time. `--profile` also writes
-what PyTorch's profiler sees of two seconds of the second, for pytorch_gaps.py, which are slower. Needs the package of
-examples/pytorch, a GPU, and what workloads.py needs.
+a limit, and inside `gmlake.swap` with that share of the first run's peak of allocated bytes. That peak is another from run
+to run, as it depends on how the jobs' steps meet: to hold versions against each other, give one limit to all. Prints one
+JSON object: the time from the last job's getting warm until all have run their steps, the peaks, whether the losses are
+the same, and of the second run each job's steps, in milliseconds, and what gmlake tells: in all, and of that time.
+`--profile` also writes what PyTorch's profiler sees of two seconds of the second, for pytorch_gaps.py, which are slower.
+Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
 """
 
 import argparse
@@ -147,7 +148,9 @@ def main():
     default = ["resnet50-mixed:24", "gpt2:24", "opt1.3b-lora-recomputed:12"]
     options.add_argument("--jobs", nargs="+", type=named, default=[named(text) for text in default])
     options.add_argument("--guest", type=named)
-    options.add_argument("--share", type=float, default=0.6)
+    within = options.add_mutually_exclusive_group()
+    within.add_argument("--share", type=float, default=0.6)
+    within.add_argument("--limit-mib", type=int)
     options.add_argument("--warm", type=int, default=12)
     options.add_argument("--profile")
     options.add_argument("--run", type=int, help=argparse.SUPPRESS)
@@ -156,14 +159,14 @@ def main():
         print(json.dumps(run(given.jobs, given.guest, given.warm, given.run, given.profile)))
         return
     free = apart(given, 0)
-    limit = int(given.share * free["peak"])
+    limit = given.limit_mib << 20 if given.limit_mib is not None else int(given.share * free["peak"])
     swapped = apart(given, limit)
     print(
         json.dumps(
             {
                 "jobs": [name for name, _ in given.jobs],
                 "guest": given.guest and given.guest[0],
-                "share": given.share,
+                "share": round(limit / free["peak"], 3),
                 "limit_mib": limit >> 20,
                 "reserved_mib": swapped["reserved"] >> 20,
                 "s": round(swapped["s"], 2),

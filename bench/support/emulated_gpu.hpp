@@ -69,6 +69,9 @@ class emulated_gpu {
   /// Times that the host waited for an event which was not over.
   [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
 
+  /// Times that the host asked whether an event was over.
+  [[nodiscard]] std::uint64_t queries() const noexcept { return queries_; }
+
   void launch(swap::time kernel, stream on = compute) {
     host_ += costs_.launch;
     swap::time& end = end_of(on);
@@ -113,6 +116,7 @@ class emulated_gpu {
     return std::max(host_, end_of(s));
   }
   [[nodiscard]] bool reached(swap::time event) noexcept {
+    ++queries_;
     host_ += costs_.query;
     return event <= host_;
   }
@@ -168,6 +172,7 @@ class emulated_gpu {
   swap::time busy_until_{};            ///< it
   std::uint64_t driver_calls_ = 0;
   std::uint64_t host_waits_ = 0;
+  std::uint64_t queries_ = 0;
 };
 
 class emulated_streams {

@@ -1,6 +1,8 @@
 /// Blocks that leave and stay mapped: their memory is others' behind the copy, on the device, and whatever comes while
 /// that is under way, contents are whole.
 
+#include <vector>
+
 #include "tests/swap/swap_rig.hpp"
 
 using namespace gmlake;
@@ -278,4 +280,26 @@ TEST_CASE(
     must(r.pool->settle());
     CHECK(going == 1);
   }
+}
+
+TEST_CASE("of many copies that nobody needs any more and that are under way, a look asks for few") {
+  constexpr int most = 20;
+  swap_rig r({.device = most * mib});
+  std::vector<address> all(most);
+  for (address& b : all) b = r.take(mib / 2);
+  for (address const b : all) leave(r, b);
+  for (address const b : all) must(r.pool->deallocate(b));
+  REQUIRE(under_way(r, copy_queues::out) == most);
+  CHECK(r.pool->swaps().on_host == most * mib / 2);
+  int asked = 0;
+  r.queues->reached_fails = [&] {
+    ++asked;
+    return false;
+  };
+  (void)must(r.pool->progress());
+  CHECK(asked <= 4);
+  r.queues->work(copy_queues::out, most);
+  (void)must(r.pool->progress());
+  r.queues->reached_fails = nullptr;
+  CHECK(r.pool->swaps().on_host == 0);
 }

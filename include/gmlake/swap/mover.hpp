@@ -10,6 +10,7 @@
 /// else too.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <optional>
@@ -241,11 +242,12 @@ class mover {
 
   /// Gives back what copies that nobody needs any more have used, once they are over. Error: the driver's.
   [[nodiscard]] result<void> sweep() noexcept {
-    for (std::size_t i = 0; i < leftovers_.size();) {
+    // Each way copies are over in their order.
+    for (std::size_t i = 0, under_way = 0; i < leftovers_.size() && under_way < ways;) {
       result<bool> const over = streams_.reached(leftovers_[i].behind);
       if (!over) return failure(over.error());
       if (*over) end_leftover(i);
-      else ++i;
+      else ++i, ++under_way;
     }
     return {};
   }
@@ -280,6 +282,7 @@ class mover {
 
  private:
   using fence = typename Streams::fence;
+  static constexpr std::size_t ways = 2;
   /// A copy in host memory that was under way when its block was called back or dropped.
   struct leftover {
     fence behind;
@@ -504,8 +507,7 @@ class mover {
     leftover& l = leftovers_[i];
     streams_.release(l.behind);
     if (l.copy != address{}) tier_.give_back(l.copy, l.size);
-    if (&l != &leftovers_.back()) l = std::move(leftovers_.back());
-    leftovers_.pop_back();
+    leftovers_.erase(leftovers_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
   /// The copy may be under way, and no fence will tell when it is over. Where the device can't be waited for either,
@@ -522,8 +524,8 @@ class mover {
   host_tier<Host, Below, block> tier_;
   stages<Streams> stages_;
   moving_list moving_;
-  std::vector<leftover> leftovers_;
-  std::size_t fenced_ = 0;  ///< blocks that have a fence
+  std::vector<leftover> leftovers_;  ///< in their order
+  std::size_t fenced_ = 0;           ///< blocks that have a fence
 };
 
 }  // namespace gmlake::swap

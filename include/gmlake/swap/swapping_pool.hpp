@@ -85,10 +85,11 @@ class swapping_pool {
     return allocate(request{.size = n, .on = on}, group);
   }
   /// As requested, but movable where it is large enough, whatever the request says. One that does not insist waits for
-  /// nothing: not for what is leaving, nor by the device pool's last resorts.
+  /// nothing: not for what is leaving, nor by the device pool's last resorts; nor does it ask which moves are over, as
+  /// who asks so often that it counts calls `progress` when it likes.
   [[nodiscard]] result<address> allocate(request r, tag group) noexcept {
     std::scoped_lock const lock(mutex_);
-    (void)advance(false);
+    if (r.insist) (void)advance(false);
     if (r.size < options_.smallest) return served(r);
     if (!nodes_.reserve(1) || !known_.reserve_one()) return failure(errc::out_of_host_memory, "swap");
     r.where = placement::movable;
