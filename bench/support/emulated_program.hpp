@@ -14,7 +14,7 @@
 
 namespace gmlake::bench {
 
-/// A GPU with a pager, as PyTorch's, but nothing depends on the machine that this runs on.
+/// A GPU with a pager, as PyTorch's, but nothing depends on the machine that this runs on. One at a time.
 class emulated_machine {
   using device_pool = lake_pool<emulated_driver, emulated_streams>;
   using host_pool = lake_pool<emulated_driver>;
@@ -26,7 +26,9 @@ class emulated_machine {
         device_(emulated_driver(gpu_), emulated_streams(gpu_)),
         host_(emulated_driver(gpu_)),
         pool_(device_, host_, emulated_streams(gpu_), emulated_copier(gpu_), {.smallest = smallest}),
-        pager_(pool_, options) {}
+        pager_(pool_, options) {
+    in_use = &gpu_;
+  }
 
   [[nodiscard]] emulated_gpu& gpu() noexcept { return gpu_; }
   [[nodiscard]] auto& pager() noexcept { return pager_; }
@@ -35,13 +37,15 @@ class emulated_machine {
 
  private:
   static constexpr bytes smallest = 4_MiB;
+  static inline emulated_gpu const* in_use = nullptr;  ///< whose clock it is
   /// It thinks the link to be as it is by default, until copies tell.
   static constexpr swap::pager_options options{.channel = emulated_costs{}.link,
                                                .smallest = 8_MiB,
                                                .smallest_logged = 1_MiB,
                                                .leave_mapped = true,
                                                .in_background = false,
-                                               .look_every = swap::time::zero()};
+                                               .look_every = swap::time::zero(),
+                                               .clock = []() noexcept -> swap::time { return in_use->now(); }};
 
   emulated_gpu gpu_;
   device_pool device_;

@@ -334,8 +334,10 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
   stream_rig r(chunks(2));
   constexpr bytes n = chunk_bytes;
   std::uint64_t soon = foresight::never;
+  bool waits = false;
   auto const born = [&](std::uint64_t now) {
-    return r.take(movable(n, b, {.as = 1, .now = now, .soon = soon, .until = now + 2, .again = now + 10}));
+    return r.take(
+        movable(n, b, {.as = 1, .now = now, .soon = soon, .until = now + 2, .again = now + 10, .waits = waits}));
   };
   address const before = born(1);
   auto const had = memories(r, before, n);
@@ -355,6 +357,10 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
     soon = 20;
   }
   SUBCASE("unless the device may still use its mapping") { over = false; }
+  SUBCASE("unless it had rather wait, however long") {
+    waits = true;
+    soon = 19;
+  }
   if (over) r.time->finish_all();
   address const kept = r.take(movable(n, b, {.as = 3, .now = 4, .until = 5, .again = wanted}));
   auto const free = memories(r, kept, n);
@@ -362,7 +368,7 @@ TEST_CASE("a block that comes again has what is there by now in the place of wha
   auto const copied = hand_on(r, late);
 
   CHECK(born(11) == before);
-  bool const replaced = over && (wanted == foresight::never || soon < 20);
+  bool const replaced = over && !waits && (wanted == foresight::never || soon < 20);
   CHECK(memories(r, before, n) == (replaced ? free : had));
   CHECK(r.time->ordered(copied, b) == !replaced);
   r.sound();
@@ -372,12 +378,15 @@ TEST_CASE("a block that had better not wait has what needs no wait in the place 
   stream_rig r(chunks(2));
   constexpr bytes n = chunk_bytes;
   bool at_once = true;
+  bool waits = false;
   std::uint64_t wanted = foresight::never;
   SUBCASE("") {}
   SUBCASE("even where others want that before it is gone") { wanted = 12; }
   SUBCASE("others have what their mapping has, behind the work before") { at_once = false; }
+  SUBCASE("though it would rather wait otherwise") { waits = true; }
   auto const born = [&](std::uint64_t now) {
-    return r.take(movable(n, b, {.as = 1, .now = now, .until = now + 2, .again = now + 10, .at_once = at_once}));
+    return r.take(
+        movable(n, b, {.as = 1, .now = now, .until = now + 2, .again = now + 10, .at_once = at_once, .waits = waits}));
   };
   address const before = born(1);
   auto const had = memories(r, before, n);

@@ -475,6 +475,50 @@ TEST_CASE("one that makes steps no longer stays, and so does any before it has s
   CHECK(planned_again(120ms, 8).plans_reverted == 0);
 }
 
+namespace {
+
+/// Steps by schedule that take `slower` times what it says, and so much of that once they wait for what is mapped; the
+/// pager's figures after 17 and 60 of them.
+[[nodiscard]] std::pair<swap::pager_stats, swap::pager_stats> held_up(double slower, double waiting) {
+  swap::program const p = small_cnn(2);
+  pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);
+  o.clock = read_clock;
+  pager_rig r(o);
+  paged_program<pager> run(*r.memory, p);
+  auto const steps = [&](int n) {
+    for (int k = 0; k < n; ++k) {
+      auto const before = r.memory->stats().steps_waiting;
+      run.step();
+      auto const expected = r.memory->expected();
+      double const by_schedule = expected ? static_cast<double>(expected->step.count()) : 0;
+      // What it takes is told when the next one begins, and whether it waited then.
+      bool const waits = r.memory->stats().steps_waiting > before;
+      clock_ns += static_cast<swap::time::rep>(by_schedule * (waits ? slower * waiting : slower));
+    }
+    return r.memory->stats();
+  };
+  swap::pager_stats const early = steps(17);
+  return {early, steps(43)};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "where steps take longer than their schedule, whether they take less when they wait for what is mapped is tried") {
+  auto const [early, late] = held_up(1.2, 0.9);
+  CHECK(early.steps_waiting == 0);
+  CHECK(late.steps_waiting > 30);
+  CHECK(late.steps_by_schedule > 50);
+  CHECK(late.plans_reverted == 0);
+}
+
+TEST_CASE("and given up where they don't") {
+  CHECK(held_up(1.2, 1).second.steps_waiting == 10);
+  CHECK(held_up(1.2, 1.1).second.steps_waiting == 10);
+}
+
+TEST_CASE("steps that take what their schedule says don't") { CHECK(held_up(1.04, 0.5).second.steps_waiting == 0); }
+
 TEST_CASE("a limit may be lowered and raised") {
   swap::program const p = small_cnn(2);
   bytes const peak = swap::peak_of(swap::loads_of(p));

@@ -9,7 +9,7 @@
 namespace gmlake::swap::plan_trial_test {
 namespace {
 
-using plan = plan_trial::plan;
+using plan = std::shared_ptr<step_plan const>;
 
 [[nodiscard]] plan any_plan() {
   step_program p;
@@ -21,15 +21,17 @@ using plan = plan_trial::plan;
 struct rig {
   plan first = any_plan(), second = any_plan();
   plan_trial trial;
+  bool waits = false;  ///< what was gone back to, for what is mapped
 
   rig() { trial.begin(); }
   /// So many steps that take so long each; what was gone back to, if anything.
   plan steps(int n, int t) {
     plan back;
     for (int k = 0; k < n; ++k) {
-      if (plan const p = trial.step_took(time(t))) {
+      if (auto const to = trial.step_took(time(t))) {
         CHECK(back == nullptr);
-        back = p;
+        back = to->plan;
+        waits = to->waits;
       }
     }
     return back;
@@ -41,7 +43,7 @@ struct rig {
 TEST_CASE("a plan by which steps take longer yields to the one before") {
   rig r;
   CHECK(r.steps(12, 1000) == nullptr);
-  r.trial.begin(r.first);
+  r.trial.begin({r.first});
   CHECK(r.steps(9, 1100) == nullptr);  // six to settle, and four are looked at
   CHECK(r.steps(1, 1100) == r.first);
   CHECK(r.steps(30, 5000) == nullptr);  // there is nothing to go back to any more
@@ -50,14 +52,14 @@ TEST_CASE("a plan by which steps take longer yields to the one before") {
 TEST_CASE("one by which they take as long stays") {
   rig r;
   (void)r.steps(12, 1000);
-  r.trial.begin(r.first);
+  r.trial.begin({r.first});
   CHECK(r.steps(30, 1010) == nullptr);
 }
 
 TEST_CASE("what the change upsets counts for nothing, nor does one long step of four") {
   rig r;
   (void)r.steps(12, 1000);
-  r.trial.begin(r.first);
+  r.trial.begin({r.first});
   CHECK(r.steps(6, 9000) == nullptr);
   CHECK(r.steps(2, 1000) == nullptr);
   CHECK(r.steps(1, 3000) == nullptr);
@@ -67,11 +69,11 @@ TEST_CASE("what the change upsets counts for nothing, nor does one long step of 
 TEST_CASE("a plan before whose steps were too few to tell is not gone back to") {
   rig r;
   (void)r.steps(9, 1000);
-  r.trial.begin(r.first);
+  r.trial.begin({r.first});
   CHECK(r.steps(30, 2000) == nullptr);
   r.trial.begin();
   (void)r.steps(9, 1000);
-  r.trial.begin(r.first);
+  r.trial.begin({r.first});
   CHECK(r.steps(30, 2000) == nullptr);
 }
 
@@ -80,17 +82,44 @@ TEST_CASE("where there was none before, or none of use, there is nothing to go b
   CHECK(r.steps(30, 1000) == nullptr);
   r.trial.begin();
   CHECK(r.steps(30, 2000) == nullptr);
-  r.trial.begin(r.second);
+  r.trial.begin({r.second});
   CHECK(r.steps(30, 1000) == nullptr);
 }
 
 TEST_CASE("what replaces a plan that was not judged yet is held against the one before both") {
   rig r;
   (void)r.steps(12, 1000);
-  r.trial.begin(r.first);
+  r.trial.begin({r.first});
   CHECK(r.steps(9, 2000) == nullptr);
-  r.trial.begin(r.second);
+  r.trial.begin({r.second});
   CHECK(r.steps(10, 1500) == r.first);
+}
+
+TEST_CASE("a way that is to take less time stays only if it does") {
+  rig r;
+  bool waited = false;
+  SUBCASE("") {}
+  SUBCASE("and is gone back from as a whole") { waited = true; }
+  (void)r.steps(12, 1000);
+  r.trial.begin({r.first, waited}, plan_trial::shorter);
+  CHECK(r.steps(10, 995) == r.first);
+  CHECK(r.waits == waited);
+  (void)r.steps(12, 1000);
+  r.trial.begin({r.first, waited}, plan_trial::shorter);
+  CHECK(r.steps(30, 990) == nullptr);
+}
+
+TEST_CASE("what steps take is told once they have gone one way for long") {
+  rig r;
+  (void)r.steps(15, 1000);
+  CHECK(r.trial.took() == time::zero());
+  (void)r.steps(1, 1000);
+  CHECK(r.trial.took() == time(1000));
+  r.trial.begin({r.first});
+  (void)r.steps(9, 900);
+  CHECK(r.trial.took() == time::zero());
+  (void)r.steps(7, 900);
+  CHECK(r.trial.took() == time(900));
 }
 
 }  // namespace gmlake::swap::plan_trial_test

@@ -20,6 +20,7 @@ struct foresight {
   std::uint64_t until = never;  ///< when its memory will be free for others: it has left, or was freed
   std::uint64_t again = never;  ///< when its memory is wanted next after that
   bool at_once = false;         ///< what has to be waited for is taken for want of other memory only
+  bool waits = false;           ///< unless that is so, for what is mapped, as driver calls for other memory cost more
 };
 
 }  // namespace gmlake

@@ -321,13 +321,13 @@ class movable_stitcher : private stitch_maker<Config> {
   }
 
   /// Which chunks those are, and for each another as large; whether there are as many. Where the addresses may be
-  /// mapped anew, also what it would have to wait for, as far as others are there by now: for a long wait any, else
-  /// those that nobody wants meanwhile.
+  /// mapped anew, and it had rather not wait, also what it would have to wait for, as far as others are there by now:
+  /// for a long wait any, else those that nobody wants meanwhile.
   /// Error: `out_of_host_memory`.
   [[nodiscard]] result<bool> find_missing(claim who, stitch& s, bytes n, foresight const& f) noexcept {
     missing_.clear();
     replacing_.clear();
-    bool const anew = f.now != 0 && who.waits && mappable(s);
+    bool const anew = f.now != 0 && who.waits && (f.at_once || !f.waits) && mappable(s);
     try {
       std::size_t late = 0;
       each_used(s, n, [&](std::size_t i, bytes used) {

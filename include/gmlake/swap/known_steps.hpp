@@ -26,7 +26,9 @@ struct known_step {
   std::shared_ptr<step_plan const> plan;
   forecast expected = {};           ///< of that, by the times that are known by now
   plan_proof proof = {};            ///< of that
-  plan_trial trial = {};            ///< of that plan
+  bool waits = false;               ///< for what is mapped, by that (`foresight::waits`)
+  bool waiting_tried = false;       ///< by that
+  plan_trial trial = {};            ///< of both
   bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
   bytes planned_for = 0;            ///< the limit

@@ -76,6 +76,7 @@ struct pager_job {
   std::uint32_t alike = 0;      ///< of them, those of the last one's kind, but for the first
   plan_proof proof;             ///< of the plan in force, as of the step's beginning
   bool left_mapped = false;     ///< something that is away may be
+  bool waits = false;           ///< for what is mapped (`foresight::waits`), by that plan
   std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns
   std::uint64_t beside = 1;     ///< jobs that run at the same time, where they don't
 

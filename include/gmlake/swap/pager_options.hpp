@@ -69,6 +69,7 @@ struct pager_stats {
   std::uint64_t plans_made = 0;
   std::uint64_t plans_failed = 0;    ///< none was found that meets the limit
   std::uint64_t plans_reverted = 0;  ///< for the ones before, by which steps were shorter
+  std::uint64_t steps_waiting = 0;   ///< for what was mapped, rather than have other memory mapped
   std::uint64_t plans_kept = 0;      ///< as one made anew would have done no better
   std::uint64_t steps_not_logged = 0;
 };

@@ -1,12 +1,13 @@
 #pragma once
-/// Holds a step's plan that was made anew against the one before it, by how long steps take: what is expected of a plan
-/// says little of what its chunks and the host make of it. A plan is tried for some steps, the first of which settle
-/// what the change of plans has upset.
+/// Holds a step's plan that was made anew against the one before it, or another way of carrying it out, by how long
+/// steps take: what is expected of a plan says little of what its chunks and the host make of it. Each is tried for
+/// some steps, the first of which settle what the change has upset.
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "gmlake/swap/program.hpp"
@@ -16,35 +17,49 @@ namespace gmlake::swap {
 
 class plan_trial {
  public:
-  using plan = std::shared_ptr<step_plan const>;
+  /// How steps go.
+  struct way {
+    std::shared_ptr<step_plan const> plan;
+    bool waits = false;  ///< for what is mapped (`foresight::waits`)
+  };
+  /// So much of what steps take by one way those by another may take: as much, as they differ by so much anyway; less.
+  static constexpr double alike = 1.01, shorter = 0.99;
 
-  /// Another plan is in force from now on, in the place of `old`, which is gone back to should it do better; or the one
-  /// before that, where too few steps went by `old` to tell.
-  void begin(plan old) noexcept {
-    if (std::exchange(taken_, 0) < settling + looked_at) return;
-    before_ = std::move(old);
+  /// Steps go another way than `old` from now on, which is gone back to where they take more than `most` of what they
+  /// took then; or the one before that, where too few steps went by `old` to tell.
+  void begin(way old, double most = alike) noexcept {
+    most_ = most;
+    bool const known = settled();
+    taken_ = 0;
+    if (!known) return;
     before_took_ = typical();
+    before_ = std::move(old);
   }
   /// The same, where those before are of no use any more.
   void begin() noexcept {
-    before_ = nullptr;
+    before_.reset();
     taken_ = 0;
   }
 
-  /// A step by the plan in force has taken so long. The plan to go back to; null: this one stays.
-  [[nodiscard]] plan step_took(time t) noexcept {
+  /// A step has taken so long. The way to go back to; nothing: this one stays.
+  [[nodiscard]] std::optional<way> step_took(time t) noexcept {
     last_[taken_++ % looked_at] = t;
-    if (before_ == nullptr || taken_ < settling + looked_at) return nullptr;
-    plan before = std::exchange(before_, nullptr);
-    if (static_cast<double>(typical().count()) <= better * static_cast<double>(before_took_.count())) return nullptr;
+    if (!before_ || !settled()) return {};
+    std::optional<way> before = std::exchange(before_, std::nullopt);
+    if (static_cast<double>(typical().count()) <= most_ * static_cast<double>(before_took_.count())) return {};
     taken_ = 0;
     return before;
   }
 
- private:
-  static constexpr std::size_t settling = 6, looked_at = 4;
-  static constexpr double better = 1.01;  ///< steps by one plan differ as much
+  /// The way that may have to be gone back to; null: this one stays.
+  [[nodiscard]] way const* before() const noexcept { return before_ ? &*before_ : nullptr; }
+  /// What steps take that have gone this way for long; nothing before that, and while it may have to be gone back from.
+  [[nodiscard]] time took() const noexcept { return taken_ >= long_since && !before_ ? typical() : time::zero(); }
 
+ private:
+  static constexpr std::size_t settling = 6, looked_at = 4, long_since = 16;
+
+  [[nodiscard]] bool settled() const noexcept { return taken_ >= settling + looked_at; }
   /// Of the last steps the second shortest: now and then one is timed operator by operator, and takes longer for it.
   [[nodiscard]] time typical() const noexcept {
     std::array<time, looked_at> all = last_;
@@ -52,10 +67,11 @@ class plan_trial {
     return all[1];
   }
 
-  plan before_;
+  std::optional<way> before_;
   time before_took_{};
+  double most_ = alike;
   std::array<time, looked_at> last_{};
-  std::size_t taken_ = 0;  ///< steps by the plan in force
+  std::size_t taken_ = 0;  ///< steps this way
 };
 
 }  // namespace gmlake::swap

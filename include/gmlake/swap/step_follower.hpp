@@ -59,6 +59,7 @@ class step_follower {
     } else {
       take_up(j, std::move(plan));
     }
+    note_waits(j);
   }
   /// It may go on: what comes back before its first operation begins to.
   void begin_returns(pager_job& j) noexcept {
@@ -95,7 +96,8 @@ class step_follower {
             .now = now(),
             .soon = tick_of(j, j.log.operations() + j.plan->within(long_wait, j.log.operations())) + 1,
             .until = there.dies ? until + 1 : until,
-            .again = tick(there.again)};
+            .again = tick(there.again),
+            .waits = j.waits};
   }
 
   /// The step has done what its plan did not foresee.
@@ -105,6 +107,11 @@ class step_follower {
     if (known_step* const k = j.known.planned(j.plan.get())) k->proof = {};
     unmap(j);
     take_up(j, j.log.complete() ? j.known.like(i, j.log.prefix(), j.plan.get()) : nullptr);
+    note_waits(j);
+  }
+  static void note_waits(pager_job& j) noexcept {
+    known_step const* const k = j.known.planned(j.plan.get());
+    j.waits = k != nullptr && k->waits;
   }
 
   /// Nothing that is away stays mapped.

@@ -5,13 +5,15 @@
 /// under a plan that meets its target, when operations or copies take another time by now, and when the limit has
 /// changed or a job has gone. Each plan is for all jobs whose steps are known, which take turns. Where another would
 /// hardly do better than the one there is, that is kept, with its mappings. One that makes a lone job's steps longer
-/// than the one before did is given up for that again (`plan_trial`).
+/// than the one before did is given up for that again (`plan_trial`). So is waiting for memory that is late, which is
+/// tried where the host seems to hold steps up.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -97,7 +99,8 @@ class step_planner {
       known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
       if (k == nullptr) continue;
       ++seen_->plans_made;
-      if (k->renewed && made.plans.size() == 1) k->trial.begin(k->plan);
+      if (plan_trial::way const* const before = k->trial.before()) k->waits = before->waits;  // one thing at a time
+      if (k->renewed && made.plans.size() == 1) k->trial.begin({k->plan, k->waits});
       else k->trial.begin();
       put_in_force(*k, made.plans[i]);
     }
@@ -121,6 +124,7 @@ class step_planner {
 
  private:
   static constexpr double limit_changed = 0.02;    ///< by that share, it is worth other plans
+  static constexpr double held_up = 1.05;          ///< by the host, a step that takes so much of what is expected
   static constexpr double worth_planning = 0.002;  ///< of a step's time; the first steps by another plan take long
 
   [[nodiscard]] static bool differ(double a, double b, double share) noexcept { return std::abs(a - b) > share * b; }
@@ -135,6 +139,7 @@ class step_planner {
   static void put_in_force(known_step& k, std::shared_ptr<step_plan const> plan) noexcept {
     k.proof = k.plan != nullptr ? k.proof.of_another(*k.plan, *plan) : plan_proof();
     k.plan = std::move(plan);
+    k.waiting_tried = k.waits;
     k.expected = k.plan->expected();
   }
 
@@ -153,10 +158,25 @@ class step_planner {
   /// A step of this kind has ended.
   void judge(pager_job const& j, known_step& k) const noexcept {
     if (options_->clock == nullptr || !j.by_plan || k.plan == nullptr || j.plan != k.plan) return;
-    if (std::shared_ptr<step_plan const> before = k.trial.step_took(options_->clock() - j.began)) {
+    if (j.waits) ++seen_->steps_waiting;
+    if (std::optional<plan_trial::way> before = k.trial.step_took(options_->clock() - j.began)) {
+      k.waits = before->waits;
+      if (before->plan == k.plan) return;
       ++seen_->plans_reverted;
-      put_in_force(k, std::move(before));
+      put_in_force(k, std::move(before->plan));
+    } else if (wants_to_wait(j, k)) {
+      k.trial.begin({k.plan, false}, plan_trial::shorter);
+      k.waits = k.waiting_tried = true;
     }
+  }
+
+  /// Whether steps may take less time if memory that is late is waited for and fewer driver calls are made: where they
+  /// take longer than their schedule does, the host may be what holds them up. Tried once with each plan of a lone job.
+  [[nodiscard]] bool wants_to_wait(pager_job const& j, known_step const& k) const noexcept {
+    if (k.waits || k.waiting_tried || !k.expected.fits()) return false;
+    auto const beside = [&](auto const& o) { return o.get() != &j && o->open && o->plan != nullptr; };
+    if (std::ranges::any_of(*jobs_, beside)) return false;
+    return static_cast<double>(k.trial.took().count()) > held_up * static_cast<double>(k.expected.step.count());
   }
 
   [[nodiscard]] bool wants_plan(pager_job const& j, known_step& k) const noexcept {
