@@ -42,7 +42,7 @@ constexpr std::uint32_t looked_at = 8;  // of the last steps: the pools have set
 
 struct settings {
   std::string folder = std::string(shipped_traces()) + "/accesses";
-  std::uint32_t steps = 32;
+  std::uint32_t steps = 96;
   double share = 0.65;  ///< of the peak
   emulated_settings gpu;
 };
@@ -131,11 +131,12 @@ void begin_row(std::string const& name, bytes limit, swap::time plain) {
   std::printf("%-20s %9.0f %8.1f", name.c_str(), mib(limit), ms(plain));
 }
 
-void end_row(std::vector<step_figures> const& last, swap::time bound, std::optional<swap::time> expected) {
+void end_row(std::vector<step_figures> const& last, swap::time plain, swap::time bound,
+             std::optional<swap::time> expected) {
   swap::time const step = median(last, &step_figures::took);
   if (expected) std::printf(" %8.1f %8.1f", ms(bound), ms(*expected));
   else std::printf(" %8.1f %8s", ms(bound), "-");
-  std::printf(" %8.1f %8.3f %8llu %8llu %8.1f %8.1f %8.1f\n", ms(step), ms(step) / ms(bound),
+  std::printf(" %8.1f %8.3f %8llu %8llu %8.1f %8.1f %8.1f\n", ms(step), ms(step) / ms(std::max(plain, bound)),
               static_cast<unsigned long long>(median(last, &step_figures::calls)),
               static_cast<unsigned long long>(median(last, &step_figures::queries)),
               mean(last, &step_figures::host_waits), mean(last, &step_figures::evictions),
@@ -145,7 +146,8 @@ void end_row(std::vector<step_figures> const& last, swap::time bound, std::optio
 void row(std::string const& name, swap::program const& p, settings const& s) {
   swap::setting const at(p, s.gpu.costs().link, swap::smallest_worth_moving);
   auto const limit = static_cast<bytes>(s.share * static_cast<double>(at.peak()));
-  begin_row(name, limit, plain_step(p, s.gpu.costs()));
+  swap::time const plain = plain_step(p, s.gpu.costs());
+  begin_row(name, limit, plain);
   if (limit < swap::least_limit(at)) {
     std::printf(" no schedule: %.0f MiB can't be away\n", mib(swap::least_limit(at)));
     return;
@@ -164,7 +166,7 @@ void row(std::string const& name, swap::program const& p, settings const& s) {
     }
     if (k + looked_at >= s.steps) last.push_back(*figures);
   }
-  end_row(last, swap::time_bound(at, limit), running.expected());
+  end_row(last, plain, swap::time_bound(at, limit), running.expected());
 }
 
 /// How many rows were printed.
@@ -172,7 +174,7 @@ std::size_t table(settings const& s) {
   char title[40];
   (void)std::snprintf(title, sizeof title, "paging at %.4g", s.share);
   std::printf("%-20s %9s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", title, "limit MiB", "plain ms", "bound ms",
-              "expected", "step ms", "x bound", "calls", "queries", "waits", "evicted", "misses");
+              "expected", "step ms", "x least", "calls", "queries", "waits", "evicted", "misses");
   std::size_t rows = 0;
   for (std::string const& path : trace_paths(s.folder.c_str())) {
     trace::step_programs const programs = trace::programs_of(load(path));
@@ -195,7 +197,7 @@ std::variant<settings, int> parse(int argc, char** argv) {
   CLI::App app{"Repeats recorded steps over a pager within a share of their peaks, on a GPU in emulated time.",
                "gmlake-bench-paging"};
   takes_folder(app, s.folder, "Of traces with accesses");
-  app.add_option("--steps", s.steps, "Steps of each trace, of which the last 8 are looked at. Default: 32")
+  app.add_option("--steps", s.steps, "Steps of each trace, of which the last 8 are looked at. Default: 96")
       ->type_name("N")
       ->check(CLI::Range(looked_at, 1'000'000U));
   app.add_option("--share", s.share, "Limit, as a share of the peak. Default: 0.65")

@@ -1,7 +1,7 @@
 """What several training programs take that run side by side within a part of their joint peak, as threads of one process:
 
     python3 bench/pytorch_jobs.py [--jobs resnet50-mixed:24 gpt2:24 opt1.3b-lora-recomputed:12] [--guest resnet50-changing:8]
-                                  [--share 0.6 | --limit-mib N] [--warm 12] [--profile FILE.json.gz]
+                                  [--share 0.6 | --limit-mib N] [--warm 24] [--profile FILE.json.gz]
 
 Each job runs the steps that stand behind its name, after as many to get warm; the guest begins when the first third of
 the jobs' steps is done, and leaves with all its memory. Runs everything twice, each time in a process of its own: without
@@ -151,7 +151,7 @@ def main():
     within = options.add_mutually_exclusive_group()
     within.add_argument("--share", type=float, default=0.6)
     within.add_argument("--limit-mib", type=int)
-    options.add_argument("--warm", type=int, default=12)
+    options.add_argument("--warm", type=int, default=24)
     options.add_argument("--profile")
     options.add_argument("--run", type=int, help=argparse.SUPPRESS)
     given = options.parse_args()

@@ -1,6 +1,6 @@
 """What a training program takes when it is kept within a part of its own peak:
 
-    python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 36] [--deterministic] [--profile FILE.json.gz]
+    python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 72] [--deterministic] [--profile FILE.json.gz]
 
 Runs it twice, each time in a process of its own: without a limit, and inside `gmlake.swap` with that share of the first
 run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, what no schedule of the last
@@ -95,7 +95,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("name")
     options.add_argument("--share", type=float, default=0.65)
-    options.add_argument("--steps", type=int, default=36)
+    options.add_argument("--steps", type=int, default=72)
     options.add_argument("--deterministic", action="store_true")
     options.add_argument("--profile")
     options.add_argument("--run", type=int, help=argparse.SUPPRESS)

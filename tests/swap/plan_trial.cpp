@@ -42,37 +42,37 @@ struct rig {
 
 TEST_CASE("a plan by which steps take longer yields to the one before") {
   rig r;
-  CHECK(r.steps(12, 1000) == nullptr);
+  CHECK(r.steps(14, 1000) == nullptr);
   r.trial.begin({r.first});
-  CHECK(r.steps(9, 1100) == nullptr);  // six to settle, and four are looked at
+  CHECK(r.steps(13, 1100) == nullptr);  // six to settle, and eight are looked at
   CHECK(r.steps(1, 1100) == r.first);
   CHECK(r.steps(30, 5000) == nullptr);  // there is nothing to go back to any more
 }
 
 TEST_CASE("one by which they take as long stays") {
   rig r;
-  (void)r.steps(12, 1000);
+  (void)r.steps(14, 1000);
   r.trial.begin({r.first});
   CHECK(r.steps(30, 1010) == nullptr);
 }
 
-TEST_CASE("what the change upsets counts for nothing, nor does one long step of four") {
+TEST_CASE("what the change upsets counts for nothing, nor do five long steps of eight") {
   rig r;
-  (void)r.steps(12, 1000);
+  (void)r.steps(14, 1000);
   r.trial.begin({r.first});
   CHECK(r.steps(6, 9000) == nullptr);
   CHECK(r.steps(2, 1000) == nullptr);
-  CHECK(r.steps(1, 3000) == nullptr);
+  CHECK(r.steps(5, 3000) == nullptr);
   CHECK(r.steps(1, 1000) == nullptr);
 }
 
 TEST_CASE("a plan before whose steps were too few to tell is not gone back to") {
   rig r;
-  (void)r.steps(9, 1000);
+  (void)r.steps(13, 1000);
   r.trial.begin({r.first});
   CHECK(r.steps(30, 2000) == nullptr);
   r.trial.begin();
-  (void)r.steps(9, 1000);
+  (void)r.steps(13, 1000);
   r.trial.begin({r.first});
   CHECK(r.steps(30, 2000) == nullptr);
 }
@@ -88,11 +88,11 @@ TEST_CASE("where there was none before, or none of use, there is nothing to go b
 
 TEST_CASE("what replaces a plan that was not judged yet is held against the one before both") {
   rig r;
-  (void)r.steps(12, 1000);
+  (void)r.steps(14, 1000);
   r.trial.begin({r.first});
-  CHECK(r.steps(9, 2000) == nullptr);
+  CHECK(r.steps(13, 2000) == nullptr);
   r.trial.begin({r.second});
-  CHECK(r.steps(10, 1500) == r.first);
+  CHECK(r.steps(14, 1500) == r.first);
 }
 
 TEST_CASE("a way that is to take less time stays only if it does") {
@@ -100,23 +100,23 @@ TEST_CASE("a way that is to take less time stays only if it does") {
   bool waited = false;
   SUBCASE("") {}
   SUBCASE("and is gone back from as a whole") { waited = true; }
-  (void)r.steps(12, 1000);
+  (void)r.steps(14, 1000);
   r.trial.begin({r.first, waited}, plan_trial::shorter);
-  CHECK(r.steps(10, 995) == r.first);
+  CHECK(r.steps(14, 995) == r.first);
   CHECK(r.waits == waited);
-  (void)r.steps(12, 1000);
+  (void)r.steps(14, 1000);
   r.trial.begin({r.first, waited}, plan_trial::shorter);
   CHECK(r.steps(30, 990) == nullptr);
 }
 
 TEST_CASE("what steps take is told once they have gone one way for long") {
   rig r;
-  (void)r.steps(15, 1000);
+  (void)r.steps(19, 1000);
   CHECK(r.trial.took() == time::zero());
   (void)r.steps(1, 1000);
   CHECK(r.trial.took() == time(1000));
   r.trial.begin({r.first});
-  (void)r.steps(9, 900);
+  (void)r.steps(13, 900);
   CHECK(r.trial.took() == time::zero());
   (void)r.steps(7, 900);
   CHECK(r.trial.took() == time(900));

@@ -28,6 +28,7 @@ struct known_step {
   plan_proof proof = {};            ///< of that
   bool waits = false;               ///< for what is mapped, by that (`foresight::waits`)
   bool waiting_tried = false;       ///< by that
+  bool not_waiting_tried = false;   ///< again, once waiting has settled
   plan_trial trial = {};            ///< of both
   bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then

@@ -57,14 +57,15 @@ class plan_trial {
   [[nodiscard]] time took() const noexcept { return taken_ >= long_since && !before_ ? typical() : time::zero(); }
 
  private:
-  static constexpr std::size_t settling = 6, looked_at = 4, long_since = 16;
+  static constexpr std::size_t settling = 6, looked_at = 8, long_since = 20;
 
   [[nodiscard]] bool settled() const noexcept { return taken_ >= settling + looked_at; }
-  /// Of the last steps the second shortest: now and then one is timed operator by operator, and takes longer for it.
+  /// Of the last steps the third shortest: others take longer as they are timed operator by operator, or as the host
+  /// does something else.
   [[nodiscard]] time typical() const noexcept {
     std::array<time, looked_at> all = last_;
     std::ranges::sort(all);
-    return all[1];
+    return all[2];
   }
 
   std::optional<way> before_;

@@ -6,7 +6,7 @@
 /// changed or a job has gone. Each plan is for all jobs whose steps are known, which take turns. Where another would
 /// hardly do better than the one there is, that is kept, with its mappings. One that makes a lone job's steps longer
 /// than the one before did is given up for that again (`plan_trial`). So is waiting for memory that is late, which is
-/// tried where the host seems to hold steps up.
+/// tried where the host seems to hold steps up, and held against not waiting once more when it has settled.
 
 #include <algorithm>
 #include <cmath>
@@ -140,6 +140,7 @@ class step_planner {
     k.proof = k.plan != nullptr ? k.proof.of_another(*k.plan, *plan) : plan_proof();
     k.plan = std::move(plan);
     k.waiting_tried = k.waits;
+    k.not_waiting_tried = false;
     k.expected = k.plan->expected();
   }
 
@@ -167,6 +168,10 @@ class step_planner {
     } else if (wants_to_wait(j, k)) {
       k.trial.begin({k.plan, false}, plan_trial::shorter);
       k.waits = k.waiting_tried = true;
+    } else if (k.waits && !k.not_waiting_tried && k.trial.took() > time::zero()) {
+      k.trial.begin({k.plan, true}, plan_trial::shorter);
+      k.waits = false;
+      k.not_waiting_tried = true;
     }
   }
 
