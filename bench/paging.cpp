@@ -4,8 +4,9 @@
 //
 // The host waits for the compute stream at the end of each step, as a program does that reads its loss. Making a
 // schedule takes no time there. Plain: a step without a limit, as recorded. Expected: by the schedule in force at the
-// end. The rest is of the last 8 steps: medians of time, driver calls (access counts by the chunk) and queries whether
-// an event is over; means of the times that the host waited for the device, of evictions and misses.
+// end. The rest is of the last 8 steps: medians of time (x least: over the larger of plain and bound), driver calls
+// (access counts by the chunk) and queries whether an event is over; means of the times that the host waited for the
+// device, of evictions and misses.
 //
 //     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X]
 //                         [--jitter X] [--read N] [--ungated]
