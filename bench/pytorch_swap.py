@@ -3,7 +3,8 @@
     python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 72] [--deterministic] [--profile FILE.json.gz]
 
 Runs it twice, each time in a process of its own: without a limit, and inside `gmlake.swap` with that share of the first
-run's peak of allocated bytes. Prints one JSON object: the steps' times and losses of both, what no schedule of the last
+run's peak of allocated bytes. A step is over when its loss has been read, as in a training loop: what leaves then is
+still on its way. Prints one JSON object: the steps' times and losses of both, what no schedule of the last
 step planned comes below on the link as measured (`bound_ms`; 0 where none meets the limit), and what gmlake tells of the
 second, `each` being what a step of its last third adds. `--profile` also writes what PyTorch's profiler sees of two more
 steps of the second, for pytorch_gaps.py. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
@@ -57,17 +58,14 @@ def run(name, steps, limit, deterministic, profile):
             if i == warm(steps):
                 earlier = figures()
             began = time.perf_counter()
-            loss = step()
-            torch.cuda.synchronize()
+            losses.append(step().item())
             times.append(round(1e3 * (time.perf_counter() - began), 2))
-            losses.append(loss.item())
         total = figures()
         each = {k: round((v - earlier[k]) / (steps - warm(steps))) for k, v in total.items()}
         peak = torch.cuda.max_memory_allocated()
         reserved = torch.cuda.max_memory_reserved()
         if profile:
             profiled(step, profile)
-        del loss
     return {"ms": times, "losses": losses, "peak": peak, "reserved": reserved, "figures": total, "each": each}
 
 
