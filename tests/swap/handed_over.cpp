@@ -104,6 +104,22 @@ TEST_CASE("a block that finds some of its memory with others comes back to other
   must(r.pool->deallocate(kept));
 }
 
+TEST_CASE("the host would wait for the copy of a block that finds its memory with others, while that is under way") {
+  swap_rig r({.device = 2 * mib});
+  address const b = r.take(2 * mib);
+  CHECK_FALSE(r.pool->awaits_copy(b));
+  leave(r, b);
+  CHECK_FALSE(r.pool->awaits_copy(b));  // it may come back to the same behind its copy
+  r.queues->done_when_awaited = false;
+  address const other = r.take(mib);  // half of that
+  CHECK(r.pool->awaits_copy(b));
+  CHECK_FALSE(r.pool->awaits_copy(other));
+  CHECK_FALSE(r.pool->awaits_copy(address{}));
+  REQUIRE(under_way(r, copy_queues::out) == 1);
+  r.queues->work(copy_queues::out, 1);
+  CHECK_FALSE(r.pool->awaits_copy(b));
+}
+
 TEST_CASE("a block whose memory is wanted back while its copy is under way, and others have it, stays where it is") {
   swap_rig r({.device = 2 * mib});
   address const b = r.take(2 * mib);

@@ -32,6 +32,8 @@ class copy_queues {
   std::function<bool()> copy_fails, record_fails, reached_fails, wait_fails;
   /// How many copies of a stream are done when somebody asks for a fence on it; null: none.
   std::function<std::size_t()> at_a_look;
+  /// Whether a stream that waits for a copy has it done there and then; if not, nobody may look at what it copies.
+  bool done_when_awaited = true;
   /// What copies are said to be timed at; 0: none is timed.
   std::uint64_t bytes_per_second = 0;
 
@@ -114,7 +116,7 @@ class lazy_streams {
   }
   [[nodiscard]] result<void> wait(stream, fence& f) noexcept {
     if (queues_->wait_fails && queues_->wait_fails()) return failure(errc::driver_failure, "wait: injected");
-    queues_->work_until(f.on, f.count);
+    if (queues_->done_when_awaited) queues_->work_until(f.on, f.count);
     return {};
   }
   [[nodiscard]] result<void> synchronize(fence& f) noexcept {

@@ -60,6 +60,10 @@ struct seen {
   transfer* out = nullptr;
   transfer* in = nullptr;
   time operation_until{}, out_until{}, in_until{};
+  auto const launch = [&] {
+    auto const i = static_cast<std::size_t>(begun % n);
+    return i == 0 || p.launched.empty() ? time::zero() : result.begins.back() + p.launched[i];
+  };
   for (time now{};; ++now) {
     for (bool again = true; again;) {
       again = false;
@@ -93,7 +97,7 @@ struct seen {
           bool const there = std::ranges::all_of(ins, [&](transfer const& t) {
             return t.over || t.step * n + static_cast<int>(s.moves[t.move].away.before) != begun;
           });
-          if (there && resident + born <= limit) {
+          if (there && resident + born <= limit && now >= launch()) {
             if (begun % n == 0) {
               result.begins.push_back(now);
               if (begun == steps * n) return result;
@@ -130,7 +134,7 @@ struct seen {
         }
       }
     }
-    if (begun == over && out == nullptr && in == nullptr) {
+    if (begun == over && out == nullptr && in == nullptr && now >= launch()) {
       result.stuck = true;
       return result;
     }

@@ -47,10 +47,13 @@ namespace {
 }
 
 TEST_CASE("one program alone stays what it is") {
-  step_program const one = logged(programs::cnn(1, {.blocks = 1}));
+  step_program one = logged(programs::cnn(1, {.blocks = 1}));
+  one.program.launched.assign(one.program.operations.size(), time(3));
   joint_program const j = one_after_another({one});
   CHECK(find_fault(j.program) == nullptr);
   CHECK(j.program.operations == one.program.operations);
+  CHECK(j.program.launched == one.program.launched);
+  CHECK(one_after_another({one, one}).program.launched.empty());
   CHECK(loads_of(j.program) == loads_of(one.program));
   CHECK(absences_of(j.program) == absences_of(one.program));
 }

@@ -477,54 +477,113 @@ TEST_CASE("one that makes steps no longer stays, and so does any before it has s
 
 namespace {
 
-/// Steps by schedule that take `slower` times what it says, and `later` times after thirty of them; so much of that
-/// while they wait for what is mapped. The pager's figures after 17 and 70 of them.
-[[nodiscard]] std::pair<swap::pager_stats, swap::pager_stats> held_up(double slower, double waiting, double later) {
+/// What steps by schedule take of what the first one says: as they are at first, as they wait for what is mapped, as
+/// the host is taken to hold them up besides, and as they are after eighty of them.
+struct shares {
+  double plain = 1, waiting = 1, host_bound = 1, later = 1;
+};
+
+/// The pager's figures after 17 and 110 such steps.
+[[nodiscard]] std::pair<swap::pager_stats, swap::pager_stats> held_up(shares const& of) {
   swap::program const p = small_cnn(2);
   pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);
   o.clock = read_clock;
   pager_rig r(o);
   paged_program<pager> run(*r.memory, p);
   int done = 0;
+  double by_schedule = 0;  // the first one
   auto const steps = [&](int n) {
     for (int k = 0; k < n; ++k, ++done) {
-      auto const before = r.memory->stats().steps_waiting;
+      auto const before = r.memory->stats();
       run.step();
-      auto const expected = r.memory->expected();
-      double const by_schedule = expected ? static_cast<double>(expected->step.count()) : 0;
-      // What it takes is told when the next one begins, and whether it waited then.
-      bool const waits = r.memory->stats().steps_waiting > before;
-      double const alone = done < 30 ? slower : later;
-      clock_ns += static_cast<swap::time::rep>(by_schedule * (waits ? slower * waiting : alone));
+      auto const now = r.memory->stats();
+      if (by_schedule == 0 && r.memory->expected()) {
+        by_schedule = static_cast<double>(r.memory->expected()->step.count());
+      }
+      // What it takes is told when the next one begins, and which way it went then.
+      double share = done < 80 ? of.plain : of.later;
+      if (now.steps_waiting > before.steps_waiting) share = of.waiting;
+      if (now.steps_host_bound > before.steps_host_bound) share = of.host_bound;
+      clock_ns += static_cast<swap::time::rep>(by_schedule * share);
     }
     return r.memory->stats();
   };
   swap::pager_stats const early = steps(17);
-  return {early, steps(53)};
+  return {early, steps(93)};
 }
 
 }  // namespace
 
-TEST_CASE(
-    "where steps take longer than their schedule, whether they take less when they wait for what is mapped is tried") {
-  auto const [early, late] = held_up(1.2, 0.9, 1.2);
+TEST_CASE("where steps take longer than their schedule, whether they take less where the host holds them up is tried") {
+  auto const [early, late] = held_up({.plain = 1.2, .waiting = 1.2, .host_bound = 1.1, .later = 1.2});
+  CHECK(early.steps_host_bound == 0);
   CHECK(early.steps_waiting == 0);
-  CHECK(late.steps_waiting > 30);
-  CHECK(late.steps_by_schedule > 60);
+  CHECK(late.steps_host_bound > 80);
+  CHECK(late.steps_by_schedule > 100);
+  CHECK(late.plans_made == 2);  // one of them knows when operations are launched
   CHECK(late.plans_reverted == 0);
 }
 
-TEST_CASE("and given up where they don't") {
-  CHECK(held_up(1.2, 1, 1.2).second.steps_waiting == 14);
-  CHECK(held_up(1.2, 1.1, 1.2).second.steps_waiting == 14);
+TEST_CASE("and given up where they don't, for the plan before") {
+  for (double const share : {1.2, 1.3}) {
+    swap::pager_stats const late = held_up({1.2, 1.2, share, 1.2}).second;
+    CHECK(late.steps_host_bound == 30);
+    CHECK(late.plans_reverted == 1);
+  }
 }
 
-TEST_CASE("or where they take less without it once more, after they have settled") {
-  CHECK(held_up(1.2, 0.9, 1).second.steps_waiting == 20);
+TEST_CASE("then whether they take less when they only wait for what is mapped") {
+  swap::pager_stats const late = held_up({.plain = 1.2, .waiting = 1.08, .host_bound = 1.2, .later = 1.2}).second;
+  CHECK(late.steps_host_bound == 30);
+  CHECK(late.steps_waiting > 30 + 20);
+  CHECK(late.plans_reverted == 1);
 }
 
-TEST_CASE("steps that take what their schedule says don't") {
-  CHECK(held_up(1.04, 0.5, 1.04).second.steps_waiting == 0);
+TEST_CASE("which is given up where they don't") {
+  CHECK(held_up({1.2, 1.2, 1.2, 1.2}).second.steps_waiting == 30 + 14);
+  CHECK(held_up({1.2, 1.3, 1.2, 1.2}).second.steps_waiting == 30 + 14);
+}
+
+TEST_CASE("and where they take less without it once more, after they have settled") {
+  CHECK(held_up({.plain = 1.2, .waiting = 1.08, .host_bound = 1.2, .later = 1}).second.steps_waiting == 30 + 20);
+}
+
+TEST_CASE("and not at all once another job runs too, until it has gone") {
+  swap::program const p = small_cnn(2);
+  pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);
+  o.clock = read_clock;
+  pager_rig r(o);
+  paged_program<pager> run(*r.memory, p);
+  auto const steps = [&](int n, auto&& beside) {
+    for (int k = 0; k < n; ++k) {
+      auto const before = r.memory->stats().steps_host_bound;
+      run.step();
+      beside();
+      clock_ns += r.memory->stats().steps_host_bound > before ? 9'000'000 : 12'000'000;
+    }
+    return r.memory->stats();
+  };
+  swap::pager_stats const alone = steps(60, [] {});
+  CHECK(alone.steps_host_bound > 20);
+  swap::job_id const second = r.memory->add_job();
+  {
+    paged_program<pager> other(*r.memory, p, work, second);
+    auto const both = [&] { other.step(); };
+    swap::pager_stats const joined = steps(6, both);
+    swap::pager_stats const later = steps(60, both);
+    CHECK(later.steps_host_bound == joined.steps_host_bound);
+    CHECK(later.steps_waiting == joined.steps_waiting);
+    CHECK(later.plans_made + later.plans_kept < joined.plans_made + joined.plans_kept + 20);
+  }
+  r.memory->end_job(second);
+  swap::pager_stats const left = r.memory->stats();
+  CHECK(steps(60, [] {}).steps_host_bound > left.steps_host_bound + 20);
+}
+
+TEST_CASE("steps that take what their schedule says go one way") {
+  swap::pager_stats const late = held_up({1.04, 0.5, 0.5, 1.04}).second;
+  CHECK(late.steps_host_bound == 0);
+  CHECK(late.steps_waiting == 0);
 }
 
 TEST_CASE("a limit may be lowered and raised") {

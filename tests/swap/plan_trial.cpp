@@ -95,6 +95,15 @@ TEST_CASE("what replaces a plan that was not judged yet is held against the one 
   CHECK(r.steps(14, 1500) == r.first);
 }
 
+TEST_CASE("and as strictly as either was to be") {
+  rig r;
+  (void)r.steps(14, 1000);
+  r.trial.begin({r.first}, plan_trial::shorter);
+  (void)r.steps(1, 1000);
+  r.trial.begin({r.second});
+  CHECK(r.steps(14, 1000) == r.first);
+}
+
 TEST_CASE("a way that is to take less time stays only if it does") {
   rig r;
   bool waited = false;
@@ -107,6 +116,24 @@ TEST_CASE("a way that is to take less time stays only if it does") {
   (void)r.steps(14, 1000);
   r.trial.begin({r.first, waited}, plan_trial::shorter);
   CHECK(r.steps(30, 990) == nullptr);
+}
+
+TEST_CASE("a way that takes long to settle is looked at as often as it may be") {
+  rig r;
+  (void)r.steps(14, 1000);
+  r.trial.begin({r.first}, plan_trial::shorter, 3);
+  CHECK(r.steps(29, 1000) == nullptr);
+  CHECK(r.steps(1, 1000) == r.first);
+  (void)r.steps(14, 1000);
+  r.trial.begin({r.first}, plan_trial::shorter, 3);
+  CHECK(r.steps(14, 1100) == nullptr);
+  CHECK(r.steps(8, 900) == nullptr);
+  CHECK(r.steps(30, 1100) == nullptr);  // it stays
+  r.trial.begin({r.first}, plan_trial::shorter, 3);
+  CHECK(r.steps(16, 2000) == nullptr);
+  r.trial.begin({r.second});  // it was not judged yet
+  CHECK(r.steps(21, 1100) == nullptr);
+  CHECK(r.steps(1, 1100) == r.first);
 }
 
 TEST_CASE("what steps take is told once they have gone one way for long") {

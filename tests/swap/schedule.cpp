@@ -50,5 +50,16 @@ TEST_CASE("what leaves until its death crosses once, and does not come back") {
   CHECK(find_fault(p) == std::string_view("what is handed on lives up to the step's end"));
 }
 
+TEST_CASE("a program's launches are known of all operations or of none, one after the other") {
+  program p = two();
+  CHECK(find_fault(p) == nullptr);
+  p.launched.assign(5, time(0));
+  CHECK(find_fault(p) == std::string_view("all operations' launches are known, or none's"));
+  p.launched = {time(0), time(2), time(2), time(3), time(4), time(9)};
+  CHECK(find_fault(p) == nullptr);
+  p.launched[3] = time(1);
+  CHECK(find_fault(p) == std::string_view("operations are launched in order"));
+}
+
 }  // namespace
 }  // namespace gmlake::swap::schedule_test

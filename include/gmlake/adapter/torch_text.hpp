@@ -73,6 +73,7 @@ namespace gmlake {
     line("page_schedules_failed", f.pages.plans_failed);
     line("page_schedules_reverted", f.pages.plans_reverted);
     line("page_steps_waiting", f.pages.steps_waiting);
+    line("page_steps_host_bound", f.pages.steps_host_bound);
     line("page_schedules_kept", f.pages.plans_kept);
     line("page_planned_out", f.pages.planned_out);
     line("page_planned_in", f.pages.planned_in);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gmlake/swap/channel.hpp"
+#include "gmlake/swap/launch_times.hpp"
 #include "gmlake/swap/measured_time.hpp"
 #include "gmlake/swap/plan_proof.hpp"
 #include "gmlake/swap/plan_trial.hpp"
@@ -22,6 +23,7 @@ struct known_step {
   std::uint64_t last_seen = 0;                  ///< in which of the job's steps
   std::uint64_t followed_by = 0;                ///< the fingerprint of what came next, the last time
   std::vector<measured_time> times;             ///< by operation
+  launch_times launches = {};                   ///< of steps that a plan was in force for
   std::shared_ptr<step_program const> program;  ///< as of when it was planned last; its operations take no time
   std::shared_ptr<step_plan const> plan;
   forecast expected = {};           ///< of that, by the times that are known by now
@@ -29,7 +31,9 @@ struct known_step {
   bool waits = false;               ///< for what is mapped, by that (`foresight::waits`)
   bool waiting_tried = false;       ///< by that
   bool not_waiting_tried = false;   ///< again, once waiting has settled
-  plan_trial trial = {};            ///< of both
+  bool host_bound = false;          ///< is to be planned so (`step_plan::host_bound`)
+  bool host_bound_tried = false;    ///< for the limit
+  plan_trial trial = {};            ///< of all that
   bool renewed = false;             ///< the one being made is for the same limit and jobs
   std::uint64_t planned_among = 0;  ///< the pager's jobs then
   bytes planned_for = 0;            ///< the limit

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -159,6 +160,15 @@ class mover {
   /// In which order what is absent may begin to arrive, by the memory that is mapped for it: the pool's `awaited`.
   [[nodiscard]] result<std::uint64_t> awaited(block const& b) noexcept {
     return device_->awaited(b.begin, copies_.stream_in());
+  }
+
+  /// Whether the host would wait for an absent block's own copy out to be over, before it may map other memory.
+  [[nodiscard]] bool awaits_copy(block& b) noexcept {
+    if (!b.moved) return false;
+    result<std::uint64_t> const memory = awaited(b);
+    if (!memory || *memory != std::numeric_limits<std::uint64_t>::max()) return false;
+    result<bool> const over = streams_.reached(*b.moved);
+    return over && !*over;
   }
 
   /// absent → arriving; `b.on` and its users are to wait for it by `follow_arrival`. Where it is served in place, the

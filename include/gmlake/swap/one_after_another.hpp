@@ -24,7 +24,8 @@ struct joint_program {
   std::vector<std::uint32_t> first;  ///< by job: its first operation; and the end
 };
 
-/// In the order given. One alone stays what it is. Linear. Throws `std::bad_alloc`.
+/// In the order given. One alone stays what it is; of several the host is taken to be ahead. Linear. Throws
+/// `std::bad_alloc`.
 [[nodiscard]] inline joint_program one_after_another(std::vector<step_program> const& jobs) {
   joint_program made;
   std::size_t operations = 0;
@@ -34,6 +35,7 @@ struct joint_program {
   }
   auto const end = static_cast<std::uint32_t>(operations);
   made.first.push_back(end);
+  if (jobs.size() == 1) made.program.launched = jobs.front().program.launched;
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     program const& own = jobs[j].program;
     std::uint32_t const first = made.first[j];

@@ -123,11 +123,12 @@ class pager {
       for (held_page const& h : r->holds) finish_use(j, h);
       r->holds.clear();
     }
-    j.log.end_operation();
+    j.log.end_operation(j.launching.ends());
     j.others = std::max(j.others, pages_.others());
     follower_.operation_ended(j);
     turns_.operation_ended(j);
     (void)pages_.look(false);
+    j.launching.begins();
     return j.next_number++;
   }
 
@@ -469,7 +470,8 @@ class pager {
     bytes const evicted = seen_.evicted;
     bool const of_step = r->recomputing == nullptr;
     foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);
-    auto const got = pages_.allocate(n, on, group, stays(j, foreseen), foreseen);
+    bool const fixed = stays(j, foreseen);
+    auto const got = j.launching.aside([&]() noexcept { return pages_.allocate(n, on, group, fixed, foreseen); });
     j.evicted += seen_.evicted - evicted;
     if (!got) return failure(got.error());
     if (page* const p = got->of) {
@@ -520,10 +522,12 @@ class pager {
       if (result<void> noted = pages_.pool().record_stream(p.begin, on); !noted) return noted;
       p.recorded = on;
     }
-    pager_stats const before = seen_;
-    result<void> done = pages_.bring(p, on);
-    j.evicted += seen_.evicted - before.evicted;
-    if (!done) return done;
+    if (p.where != page::place::here) {
+      bytes const evicted = seen_.evicted;
+      result<void> done = j.launching.aside([&]() noexcept { return pages_.bring(p, on); });
+      j.evicted += seen_.evicted - evicted;
+      if (!done) return done;
+    }
     p.last = on;
     if (!writes || !p.read_only) return {};
     p.read_only = false;

@@ -51,7 +51,7 @@ enum class turn : std::uint8_t {
 
 struct pager_job {
   pager_job(std::uint32_t number, std::uint32_t own_priority, pager_options const& o) noexcept
-      : index(number), priority(own_priority), log(o.most_events), known(o.most_plans) {}
+      : index(number), priority(own_priority), log(o.most_events), known(o.most_plans), launching(o.clock) {}
 
   std::uint32_t index;
   std::uint32_t priority;
@@ -59,6 +59,7 @@ struct pager_job {
   bool open = true;
   step_log log;
   known_steps known;
+  launch_watch launching;
   std::vector<running> threads;
 
   std::uint64_t next_number = 0;    ///< of the operation that ends next, of all

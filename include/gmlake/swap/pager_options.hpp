@@ -67,10 +67,11 @@ struct pager_stats {
   std::uint64_t steps_by_schedule = 0;  ///< from end to end
   std::uint64_t departures = 0;         ///< steps that did something else than the schedule in force foresaw
   std::uint64_t plans_made = 0;
-  std::uint64_t plans_failed = 0;    ///< none was found that meets the limit
-  std::uint64_t plans_reverted = 0;  ///< for the ones before, by which steps were shorter
-  std::uint64_t steps_waiting = 0;   ///< for what was mapped, rather than have other memory mapped
-  std::uint64_t plans_kept = 0;      ///< as one made anew would have done no better
+  std::uint64_t plans_failed = 0;      ///< none was found that meets the limit
+  std::uint64_t plans_reverted = 0;    ///< for the ones before, by which steps were shorter
+  std::uint64_t steps_waiting = 0;     ///< for what was mapped, rather than have other memory mapped
+  std::uint64_t steps_host_bound = 0;  ///< by a plan that knows when operations are launched
+  std::uint64_t plans_kept = 0;        ///< as one made anew would have done no better
   std::uint64_t steps_not_logged = 0;
 };
 

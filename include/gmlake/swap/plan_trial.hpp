@@ -26,10 +26,12 @@ class plan_trial {
   static constexpr double alike = 1.01, shorter = 0.99;
 
   /// Steps go another way than `old` from now on, which is gone back to where they take more than `most` of what they
-  /// took then; or the one before that, where too few steps went by `old` to tell.
-  void begin(way old, double most = alike) noexcept {
-    most_ = most;
-    bool const known = settled();
+  /// took then; or the one before that, by what was asked of `old` too, where too few steps went by `old` to tell.
+  /// `looks`: how often it may turn out so, as mappings may take long to settle.
+  void begin(way old, double most = alike, std::size_t looks = 1) noexcept {
+    bool const known = settled() && !before_;
+    most_ = known ? most : std::min(most_, most);
+    looks_ = known ? looks : std::max(looks_, looks);
     taken_ = 0;
     if (!known) return;
     before_took_ = typical();
@@ -44,9 +46,11 @@ class plan_trial {
   /// A step has taken so long. The way to go back to; nothing: this one stays.
   [[nodiscard]] std::optional<way> step_took(time t) noexcept {
     last_[taken_++ % looked_at] = t;
-    if (!before_ || !settled()) return {};
+    if (!before_ || !settled() || (taken_ - settling) % looked_at != 0) return {};
+    bool const stays = static_cast<double>(typical().count()) <= most_ * static_cast<double>(before_took_.count());
+    if (!stays && --looks_ > 0) return {};
     std::optional<way> before = std::exchange(before_, std::nullopt);
-    if (static_cast<double>(typical().count()) <= most_ * static_cast<double>(before_took_.count())) return {};
+    if (stays) return {};
     taken_ = 0;
     return before;
   }
@@ -71,6 +75,7 @@ class plan_trial {
   std::optional<way> before_;
   time before_took_{};
   double most_ = alike;
+  std::size_t looks_ = 1;
   std::array<time, looked_at> last_{};
   std::size_t taken_ = 0;  ///< steps this way
 };

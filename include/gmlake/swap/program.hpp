@@ -6,6 +6,7 @@
 /// not empty. Operations are numbered from 0; "before operation i" is a point in time, and `operations.size()` is the
 /// step's end.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -43,6 +44,9 @@ struct variable {
 struct program {
   std::vector<time> operations;  ///< how long each runs, when nothing holds it up
   std::vector<variable> variables;
+  /// When the host has launched each, from the first one's launch on, before which it can't begin; none: the host is
+  /// ahead throughout.
+  std::vector<time> launched = {};
 };
 
 /// Null, or the invariant that is broken. Linear.
@@ -51,6 +55,8 @@ struct program {
   for (time const t : p.operations) {
     if (t < time::zero()) return "an operation takes no negative time";
   }
+  if (!p.launched.empty() && p.launched.size() != end) return "all operations' launches are known, or none's";
+  if (!std::ranges::is_sorted(p.launched)) return "operations are launched in order";
   for (variable const& v : p.variables) {
     if (v.birth >= v.death || v.death > end) return "a variable lives within the step, for an operation at least";
     if (v.recompute < time::zero()) return "making contents again takes no negative time";

@@ -49,6 +49,7 @@ struct recomputed_program {
   std::ranges::sort(discarded, {}, [](absence const& a) { return std::pair(a.variable, a.after); });
   recomputed_program made;
   made.program.operations = p.operations;
+  made.program.launched = p.launched;
   auto next = discarded.begin();
   for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
     variable const& whole = p.variables[v];

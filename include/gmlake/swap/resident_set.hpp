@@ -36,6 +36,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { p.prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.try_prefetch(a) } noexcept -> std::same_as<result<void>>;
   { p.awaited(a) } noexcept -> std::same_as<result<std::uint64_t>>;
+  { p.awaits_copy(a) } noexcept -> std::same_as<bool>;
   { p.end_departure() } noexcept -> std::same_as<bool>;
   { p.progress() } noexcept -> std::same_as<result<bool>>;
   { p.settle() } noexcept -> std::same_as<result<void>>;
@@ -169,6 +170,11 @@ class resident_set {
   [[nodiscard]] std::uint64_t awaited(page const& p) noexcept {
     result<std::uint64_t> const is = p.where == page::place::out ? pool_->awaited(p.begin) : std::uint64_t{0};
     return is ? *is : 0;
+  }
+
+  /// Whether the host would wait for a page's own copy out, were it to begin to come back.
+  [[nodiscard]] bool awaits_copy(page const& p) noexcept {
+    return p.where == page::place::out && pool_->awaits_copy(p.begin);
   }
 
   /// Begins to bring a page back if there is memory for it now; whether nothing is left to be done for it.

@@ -1,7 +1,9 @@
 #pragma once
 /// Runs a program's steps under a schedule, a channel and a limit, until one is like the one before it.
 ///
-/// - The device runs operations in order, each when all that it accesses is there and what is born before it has room.
+/// - The device runs operations in order, each when it has been launched, all that it accesses is there and what is
+/// born
+///   before it has room. That it waits for the launch is no stall.
 /// - A variable leaves when its last operation is over and the lane out has come to it, and its memory is free when the
 ///   copy is whole; where the host has a copy, at once.
 /// - It comes back, if it does at all, when the operations before `move::from` are over, the lane in has come to it,
@@ -84,7 +86,7 @@ class simulation {
  private:
   static constexpr std::int64_t most_steps = 16;
 
-  /// A lane, or the device: what it is at, until when.
+  /// A lane, the device, or the host while the device waits for it: what it is at, until when.
   struct worker {
     std::int64_t done = 0;  ///< jobs over, counted through all steps
     std::optional<time> until;
@@ -116,6 +118,7 @@ class simulation {
 
   void complete() {
     std::uint32_t const i = operation();
+    if (completes(host_, now_)) idle_since_ = now_;
     if (completes(device_, now_)) {
       idle_since_ = now_;
       resident_ -= deaths_[i + 1];
@@ -153,6 +156,10 @@ class simulation {
   [[nodiscard]] bool start_operation() {
     if (over_ || device_.until) return false;
     std::uint32_t const i = operation();
+    if (time const at = launched(i); now_ < at) {
+      host_.until = at;
+      return false;
+    }
     if (back_[i] < due_[i]) {
       blocked_ = waits_for::arrival;
       return false;
@@ -169,6 +176,11 @@ class simulation {
     if (now_ > idle_since_) result_.stalls.push_back(stall_before(i));
     device_.until = now_ + program_.operations[i];
     return true;
+  }
+
+  /// The first operation of a step is when it begins: it is what others' launches are counted from.
+  [[nodiscard]] time launched(std::uint32_t i) const noexcept {
+    return i == 0 || program_.launched.empty() ? time::zero() : began_ + program_.launched[i];
   }
 
   [[nodiscard]] stall stall_before(std::uint32_t i) const noexcept {
@@ -200,7 +212,7 @@ class simulation {
 
   void advance() {
     std::optional<time> next;
-    for (worker const* w : {&device_, &out_, &in_}) {
+    for (worker const* w : {&device_, &host_, &out_, &in_}) {
       if (w->until && (!next || *w->until < *next)) next = w->until;
     }
     if (next) now_ = *next;
@@ -258,7 +270,7 @@ class simulation {
   std::vector<std::uint32_t> leaving_;               ///< the others, in order
 
   time now_{}, began_{}, idle_since_{}, slowest_{};
-  worker device_, out_, in_;
+  worker device_, host_, out_, in_;
   bytes resident_ = 0, peak_ = 0;
   waits_for blocked_ = waits_for::room;
   std::uint32_t arrived_ = 0;

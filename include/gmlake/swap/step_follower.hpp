@@ -220,6 +220,7 @@ class step_follower {
       if (r.from + (ahead ? j.plan->operations() : 0) > i + 1) return;
       page* const p = page_of(j, r.variable);
       if (p == nullptr || p->users > 0) continue;
+      if (j.plan->host_bound() && pages_->awaits_copy(*p)) return;
       auto const begins = static_cast<std::uint32_t>(std::max(r.from, std::int64_t{0}));
       presence const there = j.plan->presence_of(r.variable, begins);
       if (!pages_->begin_return(*p, foreseen(j, p->as, there, ahead ? j.plan->operations() : 0))) return;

@@ -65,6 +65,8 @@ class step_log {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mixed(prefix_ ^ signature_, operations_); }
   /// By operation; unknown where nobody has told.
   [[nodiscard]] std::vector<measured_time> const& times() const noexcept { return times_; }
+  /// By operation: what the host took to launch it.
+  [[nodiscard]] std::vector<time> const& launches() const noexcept { return launches_; }
 
   /// A step is over, the next begins.
   void begin_step() noexcept {
@@ -83,6 +85,7 @@ class step_log {
     uses_.clear();
     prefixes_.clear();
     times_.clear();
+    launches_.clear();
     births_ = operations_ = 0;
     prefix_ = signature_ = 0;
     full_ = false;
@@ -130,11 +133,13 @@ class step_log {
     });
   }
 
-  void end_operation() noexcept {
+  /// `launch`: what the host took for it.
+  void end_operation(time launch = {}) noexcept {
     prefix_ = mixed(prefix_, std::exchange(signature_, 0));
     note([&] {
       prefixes_.push_back(prefix_);
       times_.emplace_back();
+      launches_.push_back(launch);
     });
     ++operations_;
   }
@@ -237,6 +242,7 @@ class step_log {
     uses_ = {};
     prefixes_ = {};
     times_ = {};
+    launches_ = {};
   }
 
   void add(page& p, identity::kind is, std::uint32_t number, std::uint32_t born) {
@@ -301,6 +307,7 @@ class step_log {
   std::vector<use> uses_;
   std::vector<std::uint64_t> prefixes_;
   std::vector<measured_time> times_;
+  std::vector<time> launches_;
 };
 
 }  // namespace gmlake::swap

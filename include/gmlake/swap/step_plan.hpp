@@ -66,6 +66,7 @@ class step_plan {
         moves_(std::move(moves)),
         claims_(claims_of(p).beyond),
         in_turns_(in_turns),
+        host_bound_(!p.program.launched.empty()),
         starts_(starts_of(p.program)),
         expected_(expected),
         source_(std::move(source)),
@@ -110,6 +111,9 @@ class step_plan {
   /// What its moves are of, with those of the plans made together with it; null where contents are made again.
   [[nodiscard]] std::shared_ptr<plan_source const> const& source() const noexcept { return source_; }
 
+  /// Whether it knows when the host launches operations, as that is what steps wait for. Then the host does not wait
+  /// for a copy out, so that its block may come back to other memory: the block comes back later.
+  [[nodiscard]] bool host_bound() const noexcept { return host_bound_; }
   /// Whether the job's steps wait for their turn.
   [[nodiscard]] bool takes_turns() const noexcept { return in_turns_; }
   /// What the rest of the step, from before operation i on, takes at its peak beyond what is there between steps.
@@ -185,7 +189,7 @@ class step_plan {
   block_counting counted_;
   planned_moves moves_;
   std::vector<bytes> claims_;  ///< by operation
-  bool in_turns_;
+  bool in_turns_, host_bound_;
   std::vector<time> starts_;  ///< of operations that nothing holds up, and their end
   forecast expected_;
   std::shared_ptr<plan_source const> source_;

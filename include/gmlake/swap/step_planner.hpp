@@ -5,8 +5,9 @@
 /// under a plan that meets its target, when operations or copies take another time by now, and when the limit has
 /// changed or a job has gone. Each plan is for all jobs whose steps are known, which take turns. Where another would
 /// hardly do better than the one there is, that is kept, with its mappings. One that makes a lone job's steps longer
-/// than the one before did is given up for that again (`plan_trial`). So is waiting for memory that is late, which is
-/// tried where the host seems to hold steps up, and held against not waiting once more when it has settled.
+/// than the one before did is given up for that again (`plan_trial`). Where the host seems to hold its steps up, a plan
+/// is tried that knows when operations are launched (`step_plan::host_bound`); and then, whether memory that is late is
+/// waited for, which is held against not waiting once more when it has settled.
 
 #include <algorithm>
 #include <cmath>
@@ -62,6 +63,7 @@ class step_planner {
       ++k->seen;
       k->last_seen = log.step();
       for (std::uint32_t i = 0; i < log.operations(); ++i) k->average(i, log.times()[i], options_->smoothing);
+      if (options_->clock != nullptr && j.plan != nullptr) k->launches.note(log.launches());
       judge(j, *k);
       if (wants_plan(j, *k)) made = planning_of(j, *k, counted);
     }
@@ -99,9 +101,7 @@ class step_planner {
       known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
       if (k == nullptr) continue;
       ++seen_->plans_made;
-      if (plan_trial::way const* const before = k->trial.before()) k->waits = before->waits;  // one thing at a time
-      if (k->renewed && made.plans.size() == 1) k->trial.begin({k->plan, k->waits});
-      else k->trial.begin();
+      begin_trial(*k, *made.plans[i], made.plans.size() == 1);
       put_in_force(*k, made.plans[i]);
     }
     if (!made.kept) return;
@@ -125,6 +125,7 @@ class step_planner {
  private:
   static constexpr double limit_changed = 0.02;    ///< by that share, it is worth other plans
   static constexpr double held_up = 1.05;          ///< by the host, a step that takes so much of what is expected
+  static constexpr std::size_t looks = 3;          ///< at steps by a plan that knows when operations are launched
   static constexpr double worth_planning = 0.002;  ///< of a step's time; the first steps by another plan take long
 
   [[nodiscard]] static bool differ(double a, double b, double share) noexcept { return std::abs(a - b) > share * b; }
@@ -136,6 +137,16 @@ class step_planner {
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
   }
 
+  /// The step is to go by another plan from now on; `alone`: which is not made together with other jobs'.
+  static void begin_trial(known_step& k, step_plan const& plan, bool alone) noexcept {
+    plan_trial::way const* const before = k.trial.before();
+    if (before != nullptr && before->plan->host_bound() == plan.host_bound()) k.waits = before->waits;
+    bool const otherwise = k.plan != nullptr && k.plan->host_bound() != plan.host_bound();
+    if (!k.renewed || !alone) k.trial.begin();
+    else if (otherwise) k.trial.begin({k.plan, k.waits}, plan_trial::shorter, looks);
+    else k.trial.begin({k.plan, k.waits});
+    if (otherwise) k.waits = plan.host_bound();
+  }
   static void put_in_force(known_step& k, std::shared_ptr<step_plan const> plan) noexcept {
     k.proof = k.plan != nullptr ? k.proof.of_another(*k.plan, *plan) : plan_proof();
     k.plan = std::move(plan);
@@ -160,12 +171,18 @@ class step_planner {
   void judge(pager_job const& j, known_step& k) const noexcept {
     if (options_->clock == nullptr || !j.by_plan || k.plan == nullptr || j.plan != k.plan) return;
     if (j.waits) ++seen_->steps_waiting;
+    if (j.plan->host_bound()) ++seen_->steps_host_bound;
     if (std::optional<plan_trial::way> before = k.trial.step_took(options_->clock() - j.began)) {
       k.waits = before->waits;
+      k.host_bound = before->plan->host_bound();
       if (before->plan == k.plan) return;
       ++seen_->plans_reverted;
       put_in_force(k, std::move(before->plan));
-    } else if (wants_to_wait(j, k)) {
+    } else if (!k.host_bound_tried && k.launches.known() && is_held_up(j, k)) {
+      k.host_bound = k.host_bound_tried = true;
+    } else if (k.host_bound != k.plan->host_bound()) {
+      // It is being planned so.
+    } else if (!k.waits && !k.waiting_tried && is_held_up(j, k)) {
       k.trial.begin({k.plan, false}, plan_trial::shorter);
       k.waits = k.waiting_tried = true;
     } else if (k.waits && !k.not_waiting_tried && k.trial.took() > time::zero()) {
@@ -175,10 +192,9 @@ class step_planner {
     }
   }
 
-  /// Whether steps may take less time if memory that is late is waited for and fewer driver calls are made: where they
-  /// take longer than their schedule does, the host may be what holds them up. Tried once with each plan of a lone job.
-  [[nodiscard]] bool wants_to_wait(pager_job const& j, known_step const& k) const noexcept {
-    if (k.waits || k.waiting_tried || !k.expected.fits()) return false;
+  /// Whether a lone job's steps take longer than their schedule does: the host may be what holds them up.
+  [[nodiscard]] bool is_held_up(pager_job const& j, known_step const& k) const noexcept {
+    if (!k.expected.fits()) return false;
     auto const beside = [&](auto const& o) { return o.get() != &j && o->open && o->plan != nullptr; };
     if (std::ranges::any_of(*jobs_, beside)) return false;
     return static_cast<double>(k.trial.took().count()) > held_up * static_cast<double>(k.expected.step.count());
@@ -187,7 +203,7 @@ class step_planner {
   [[nodiscard]] bool wants_plan(pager_job const& j, known_step& k) const noexcept {
     if (!options_->schedules || options_->limit == no_limit || being_made_ != nullptr) return false;
     if (k.plan == nullptr) return k.seen >= 2 || j.log.step() == 2;
-    if (k.planned_among != gone_) return true;
+    if (k.planned_among != gone_ || k.host_bound != k.plan->host_bound()) return true;
     if (differ(static_cast<double>(options_->limit), static_cast<double>(k.planned_for), limit_changed)) {
       k.overdraft = 0;
       return true;
@@ -230,6 +246,7 @@ class step_planner {
       std::vector<planning::part> of;
       std::vector<step_program> programs;
       std::shared_ptr<step_plan const> before = k.plan;  // if the others' were made together with it
+      if (k.plan != nullptr && k.host_bound != k.plan->host_bound()) before = nullptr;
       bytes overdraft = 0;
       for (auto& other : *jobs_) {
         known_step* const its = other.get() == &j ? &k : other->known.last_seen();
@@ -241,12 +258,15 @@ class step_planner {
         programs.push_back(*its->program);
         programs.back().program.operations = its->filled_times(options_->unmeasured);
         its->renewed = its->planned_for == options_->limit && its->planned_among == gone_;
+        if (!its->renewed) its->host_bound = its->host_bound_tried = false;
+        if (its != &k) its->host_bound = k.host_bound = false;
         its->planned_for = options_->limit;
         its->planned_among = gone_;
         its->planned_with = its->sum();
         its->planned_over = link_->now();
         its->plan_again_at = its->seen + (std::uint64_t{1} << std::min(++its->plans, 10U));
       }
+      if (k.host_bound) programs.front().program.launched = k.launches.since_first();
       return being_made_ = std::make_shared<planning>(std::move(of), std::move(programs), link_->now(),
                                                       target(overdraft), std::move(before), options_->better);
     } catch (std::bad_alloc const&) {

@@ -189,6 +189,13 @@ class swapping_pool {
     return b->state == residency::absent ? mover_.awaited(*b) : std::uint64_t{0};
   }
 
+  /// Whether `try_prefetch` would make the host wait for the block's own copy out, as far as can be told.
+  [[nodiscard]] bool awaits_copy(address at) noexcept {
+    std::scoped_lock const lock(mutex_);
+    block* const b = known_.find(at);
+    return b != nullptr && b->state == residency::absent && mover_.awaits_copy(*b);
+  }
+
   /// As `swap_in`, for an access that nothing foresaw: counted as a miss where the block was absent. Blocks that are
   /// not swappable are always there.
   [[nodiscard]] result<void> access(address at, stream on) noexcept {
