@@ -3,11 +3,12 @@
     python3 bench/pytorch_swap.py NAME [--share 0.65] [--steps 72] [--deterministic] [--profile FILE.json.gz]
 
 Runs it twice, each time in a process of its own: without a limit, and inside `gmlake.swap` with that share of the first
-run's peak of allocated bytes. A step is over when its loss has been read, as in a training loop: what leaves then is
-still on its way. Prints one JSON object: the steps' times and losses of both, what no schedule of the last
-step planned comes below on the link as measured (`bound_ms`; 0 where none meets the limit), and what gmlake tells of the
-second, `each` being what a step of its last third adds. `--profile` also writes what PyTorch's profiler sees of two more
-steps of the second, for pytorch_gaps.py. Needs the package of examples/pytorch, a GPU, and what workloads.py needs.
+run's peak of allocated bytes. A step is over when its loss has been read, as in a training loop: copies out that the
+next step hides are still under way then. Prints one JSON object: the steps' times and losses of both, what no schedule
+of the last step planned comes below on the link as measured (`bound_ms`; 0 where none meets the limit), and what gmlake
+tells of the second, `each` being what a step of its last third adds. `--profile` also writes what PyTorch's profiler
+sees of two more steps of the second, for pytorch_gaps.py. Needs the package of examples/pytorch, a GPU, and what
+workloads.py needs.
 """
 
 import argparse
