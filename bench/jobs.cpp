@@ -1,5 +1,5 @@
-// How long jobs take side by side within shares of their joint peak: typical steps of traces, each repeated by a job of
-// its own over one pager, on a GPU in emulated time. The same figures on every run.
+// How long jobs take side by side within shares of their joint peak: the steps that come again in traces, taken in turn
+// by a job of each over one pager, on a GPU in emulated time. The same figures on every run.
 //
 // Every job has a stream, waits for its step's work at the step's end, and begins the next; one host's time is shared
 // by all, an operation at a time. All get warm first; then each takes its steps, after which it is a job no more but
@@ -58,9 +58,12 @@ struct run_figures {
   swap::pager_stats seen;
 };
 
+/// What a program does in turn.
+using repeated_steps = std::vector<swap::program>;
+
 /// What a job runs, and how far it has come.
 struct running_job {
-  running_job(emulated_machine& on, swap::program const& p, settings const& s, std::uint32_t number, swap::job_id id,
+  running_job(emulated_machine& on, repeated_steps const& p, settings const& s, std::uint32_t number, swap::job_id id,
               std::uint32_t until)
       : program(std::make_unique<emulated_program>(on, p, s.gpu.habits, stream{4 + number}, id)), steps(until) {}
 
@@ -72,7 +75,7 @@ struct running_job {
 /// All jobs of a run, by turns of an operation.
 class joint_run {
  public:
-  joint_run(std::vector<swap::program> const& programs, swap::program const* guest, settings const& s)
+  joint_run(std::vector<repeated_steps> const& programs, repeated_steps const* guest, settings const& s)
       : programs_(&programs), guest_(guest), settings_(&s), machine_(s.gpu.costs()) {}
 
   /// `limit`: none, to measure. Errors: the pager's.
@@ -142,8 +145,8 @@ class joint_run {
     }
   }
 
-  std::vector<swap::program> const* programs_;
-  swap::program const* guest_;
+  std::vector<repeated_steps> const* programs_;
+  repeated_steps const* guest_;
   settings const* settings_;
   emulated_machine machine_;
   std::deque<running_job> jobs_;
@@ -152,24 +155,23 @@ class joint_run {
   bool awaits_guest_ = false;
 };
 
-/// Nothing where there is no such trace.
-[[nodiscard]] std::optional<swap::program> typical(std::string const& folder, std::string const& name) {
+/// Empty where there is no such trace.
+[[nodiscard]] repeated_steps steps_of(std::string const& folder, std::string const& name) {
+  repeated_steps made;
   for (std::string const& path : trace_paths(folder.c_str())) {
     if (name_of(path) != name) continue;
     trace::step_programs const programs = trace::programs_of(load(path));
-    if (!programs) return std::nullopt;
-    auto typical = trace::typical_step_of(programs.steps);
-    if (!typical) return std::nullopt;
-    return std::move(typical->program);
+    if (!programs) return {};
+    for (trace::typical_step& s : trace::recurring_steps_of(programs.steps)) made.push_back(std::move(s.program));
   }
-  return std::nullopt;
+  return made;
 }
 
 double seconds(swap::time t) { return static_cast<double>(t.count()) / 1e9; }
 unsigned long long mib(bytes n) { return static_cast<unsigned long long>(n / 1_MiB); }
 
 struct counted_steps {
-  swap::program const* of;
+  repeated_steps const* of;
   std::uint32_t steps;
 };
 
@@ -179,12 +181,17 @@ struct counted_steps {
   swap::machine const m;
   swap::time work{}, out{}, in{}, alone{};
   for (counted_steps const& p : all) {
-    swap::setting const at(*p.of, m.channel);
-    if (limit < swap::least_limit(at)) return std::nullopt;
-    work += at.step_time() * p.steps;
-    alone = std::max(alone, swap::time_bound(at, limit) * p.steps);
-    out += m.channel.out.time_of(least_crossing(at, limit, true)) * p.steps;
-    in += m.channel.in.time_of(least_crossing(at, limit, false)) * p.steps;
+    swap::time alone_of{};
+    for (std::uint32_t k = 0; k < p.of->size(); ++k) {
+      swap::setting const at((*p.of)[k], m.channel);
+      if (limit < swap::least_limit(at)) return std::nullopt;
+      auto const steps = static_cast<std::uint32_t>((p.steps + p.of->size() - 1 - k) / p.of->size());
+      work += at.step_time() * steps;
+      alone_of += swap::time_bound(at, limit) * steps;
+      out += m.channel.out.time_of(least_crossing(at, limit, true)) * steps;
+      in += m.channel.in.time_of(least_crossing(at, limit, false)) * steps;
+    }
+    alone = std::max(alone, alone_of);
   }
   return std::max({work, out, in, alone});
 }
@@ -203,18 +210,18 @@ void row(run_figures const& unlimited, result<run_figures> const& limited, swap:
 
 /// Whether all traces were there.
 bool table(settings const& given) {
-  std::vector<swap::program> programs;
-  std::optional<swap::program> guest;
+  std::vector<repeated_steps> programs;
+  std::optional<repeated_steps> guest;
   std::vector<named_job> names = given.jobs;
   if (given.guest) names.push_back(*given.guest);
   for (named_job const& j : names) {
-    auto p = typical(given.folder, j.name);
-    if (!p) {
+    auto p = steps_of(given.folder, j.name);
+    if (p.empty()) {
       (void)std::fprintf(stderr, "no trace of that name with accesses: %s\n", j.name.c_str());
       return false;
     }
-    if (programs.size() < given.jobs.size()) programs.push_back(std::move(*p));
-    else guest = std::move(*p);
+    if (programs.size() < given.jobs.size()) programs.push_back(std::move(p));
+    else guest = std::move(p);
   }
   std::vector<counted_steps> all;
   for (std::size_t j = 0; j < programs.size(); ++j) all.push_back({&programs[j], given.jobs[j].steps});

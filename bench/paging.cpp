@@ -1,12 +1,12 @@
-// How near a pager comes to what its schedules expect, and to the bound, end to end: the typical step of every trace in
-// a folder, repeated over a pager and real pools, within a share of its peak, on a GPU in emulated time. A table; the
-// same figures on every run.
+// How near a pager comes to what its schedules expect, and to the bound, end to end: the steps that come again in every
+// trace of a folder, in turn over a pager and real pools, within a share of their peak, on a GPU in emulated time. A
+// table; the same figures on every run.
 //
 // The host waits for the compute stream at the end of each step, as a program does that reads its loss. Making a
 // schedule takes no time there. Plain: a step without a limit, as recorded. Expected: by the schedule in force at the
 // end. The rest is of the last 8 steps: medians of time (x least: over the larger of plain and bound), driver calls
 // (access counts by the chunk) and queries whether an event is over; means of the times that the host waited for the
-// device, of evictions and misses.
+// device, of evictions and misses. Where steps of several kinds take turns, all that is a mean of one of each.
 //
 //     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X]
 //                         [--jitter X] [--read N] [--ungated]
@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -61,13 +62,21 @@ struct step_figures {
     return {a.took - b.took,           a.calls - b.calls,  a.queries - b.queries, a.host_waits - b.host_waits,
             a.evictions - b.evictions, a.misses - b.misses};
   }
+  void operator+=(step_figures const& b) noexcept {
+    took += b.took;
+    calls += b.calls;
+    queries += b.queries;
+    host_waits += b.host_waits;
+    evictions += b.evictions;
+    misses += b.misses;
+  }
 };
 
-/// A program alone on its machine. The program outlives it.
+/// A program alone on its machine. Its steps outlive it.
 class paged_program {
  public:
-  paged_program(swap::program const& p, emulated_settings const& s)
-      : machine_(s.costs()), program_(machine_, p, s.habits) {}
+  paged_program(std::span<swap::program const> steps, emulated_settings const& s)
+      : machine_(s.costs()), program_(machine_, steps, s.habits) {}
 
   /// Without a limit; then the limit holds. Errors: the pager's; `out_of_memory` where too little can leave.
   [[nodiscard]] result<void> begin(bytes limit) {
@@ -124,41 +133,79 @@ swap::time plain_step(swap::program const& p, emulated_costs const& costs) {
   return gpu.now();
 }
 
+/// A round, that is a step of each kind, as far as can be told before the program runs.
+struct round_bounds {
+  bytes limit = 0;
+  bytes least_limit = 0;        ///< that has a schedule
+  swap::time plain{}, bound{};  ///< in all
+  swap::time least{};           ///< of each step the larger
+
+  round_bounds(std::span<swap::program const> steps, settings const& s) {
+    std::vector<swap::setting> all;
+    for (swap::program const& p : steps) {
+      swap::setting const& at = all.emplace_back(p, s.gpu.costs().link, swap::smallest_worth_moving);
+      limit = std::max(limit, static_cast<bytes>(s.share * static_cast<double>(at.peak())));
+      least_limit = std::max(least_limit, swap::least_limit(at));
+      plain += plain_step(p, s.gpu.costs());
+    }
+    if (limit < least_limit) return;
+    for (swap::setting const& at : all) {
+      swap::time const swapped = swap::time_bound(at, limit);
+      bound += swapped;
+      least += std::max(plain_step(at.program(), s.gpu.costs()), swapped);
+    }
+  }
+};
+
+/// Sums over rounds of so many steps.
+std::vector<step_figures> in_rounds(std::vector<step_figures> const& all, std::size_t steps) {
+  std::vector<step_figures> rounds(all.size() / steps);
+  for (std::size_t k = 0; k < rounds.size() * steps; ++k) rounds[k / steps] += all[k];
+  return rounds;
+}
+
 double ms(swap::time t) { return static_cast<double>(t.count()) / 1e6; }
 double mib(bytes n) { return static_cast<double>(n) / static_cast<double>(1_MiB); }
 
 /// What can be told before the program runs.
-void begin_row(std::string const& name, bytes limit, swap::time plain) {
-  std::printf("%-20s %9.0f %8.1f", name.c_str(), mib(limit), ms(plain));
+void begin_row(std::string const& name, round_bounds const& of, double steps) {
+  std::printf("%-20s %9.0f %8.1f", name.c_str(), mib(of.limit), ms(of.plain) / steps);
 }
 
-void end_row(std::vector<step_figures> const& last, swap::time plain, swap::time bound,
-             std::optional<swap::time> expected) {
-  swap::time const step = median(last, &step_figures::took);
-  if (expected) std::printf(" %8.1f %8.1f", ms(bound), ms(*expected));
-  else std::printf(" %8.1f %8s", ms(bound), "-");
-  std::printf(" %8.1f %8.3f %8llu %8llu %8.1f %8.1f %8.1f\n", ms(step), ms(step) / ms(std::max(plain, bound)),
-              static_cast<unsigned long long>(median(last, &step_figures::calls)),
-              static_cast<unsigned long long>(median(last, &step_figures::queries)),
-              mean(last, &step_figures::host_waits), mean(last, &step_figures::evictions),
-              mean(last, &step_figures::misses));
+/// `expected`: of each kind of step, in some order.
+void end_row(std::vector<step_figures> const& rounds, round_bounds const& of,
+             std::vector<std::optional<swap::time>> const& expected) {
+  auto const steps = static_cast<double>(expected.size());
+  double const took = ms(median(rounds, &step_figures::took));
+  std::printf(" %8.1f", ms(of.bound) / steps);
+  if (std::ranges::all_of(expected, [](auto const& t) { return t.has_value(); })) {
+    auto const add = [](double sum, auto const& t) { return sum + ms(*t); };
+    std::printf(" %8.1f", std::accumulate(expected.begin(), expected.end(), 0.0, add) / steps);
+  } else {
+    std::printf(" %8s", "-");
+  }
+  std::printf(" %8.1f %8.3f %8.0f %8.0f %8.1f %8.1f %8.1f\n", took / steps, took / ms(of.least),
+              static_cast<double>(median(rounds, &step_figures::calls)) / steps,
+              static_cast<double>(median(rounds, &step_figures::queries)) / steps,
+              mean(rounds, &step_figures::host_waits) / steps, mean(rounds, &step_figures::evictions) / steps,
+              mean(rounds, &step_figures::misses) / steps);
 }
 
-void row(std::string const& name, swap::program const& p, settings const& s) {
-  swap::setting const at(p, s.gpu.costs().link, swap::smallest_worth_moving);
-  auto const limit = static_cast<bytes>(s.share * static_cast<double>(at.peak()));
-  swap::time const plain = plain_step(p, s.gpu.costs());
-  begin_row(name, limit, plain);
-  if (limit < swap::least_limit(at)) {
-    std::printf(" no schedule: %.0f MiB can't be away\n", mib(swap::least_limit(at)));
+/// `steps`: a round.
+void row(std::string const& name, std::span<swap::program const> steps, settings const& s) {
+  round_bounds const of(steps, s);
+  begin_row(name, of, static_cast<double>(steps.size()));
+  if (of.limit < of.least_limit) {
+    std::printf(" no schedule: %.0f MiB can't be away\n", mib(of.least_limit));
     return;
   }
-  paged_program running(p, s.gpu);
-  if (auto const done = running.begin(limit); !done) {
+  paged_program running(steps, s.gpu);
+  if (auto const done = running.begin(of.limit); !done) {
     std::printf(" failed before the first step: %s: %s\n", done.error().call, to_string(done.error().code));
     return;
   }
   std::vector<step_figures> last;
+  std::vector<std::optional<swap::time>> expected(steps.size());
   for (std::uint32_t k = 0; k < s.steps; ++k) {
     auto const figures = running.step();
     if (!figures) {
@@ -166,8 +213,9 @@ void row(std::string const& name, swap::program const& p, settings const& s) {
       return;
     }
     if (k + looked_at >= s.steps) last.push_back(*figures);
+    expected[k % steps.size()] = running.expected();
   }
-  end_row(last, plain, swap::time_bound(at, limit), running.expected());
+  end_row(in_rounds(last, steps.size()), of, expected);
 }
 
 /// How many rows were printed.
@@ -183,9 +231,10 @@ std::size_t table(settings const& s) {
       (void)std::fprintf(stderr, "%s: %s\n", path.c_str(), programs.error.c_str());
       continue;
     }
-    auto const typical = trace::typical_step_of(programs.steps);
-    if (!typical) continue;
-    row(name_of(path), typical->program, s);
+    std::vector<swap::program> steps;
+    for (trace::typical_step& t : trace::recurring_steps_of(programs.steps)) steps.push_back(std::move(t.program));
+    if (steps.empty() || steps.size() > looked_at) continue;
+    row(name_of(path), steps, s);
     (void)std::fflush(stdout);
     ++rows;
   }

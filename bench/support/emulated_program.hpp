@@ -1,8 +1,11 @@
 #pragma once
 /// Programs that repeat a step over a pager, on a GPU in emulated time: alone, or several jobs on one.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,27 +63,17 @@ struct emulated_habits {
   std::uint32_t reads = 0;  ///< of a step's operations that one's result is read, for which the host waits; 0: none
 };
 
-/// A program that repeats its step, as a job on a stream of its own. Machine and program outlive it.
+/// A program that takes its steps in turn, again and again, as a job on a stream of its own. What is carried is the
+/// same in all of them, in order. Machine and steps outlive it.
 class emulated_program {
  public:
-  emulated_program(emulated_machine& on, swap::program const& p, emulated_habits const& habits,
+  emulated_program(emulated_machine& on, std::span<swap::program const> steps, emulated_habits const& habits,
                    stream s = emulated_gpu::compute, swap::job_id job = {})
-      : gpu_(&on.gpu()),
-        pager_(&on.pager()),
-        program_(&p),
-        habits_(habits),
-        stream_(s),
-        job_(job),
-        operations_(p.operations.size() + 1),
-        held_(p.variables.size()) {
-    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
-      swap::variable const& x = p.variables[v];
-      if (!x.carried) {
-        operations_[x.birth].births.push_back(v);
-        operations_[x.death].deaths.push_back(v);
-      }
-      for (swap::access const& a : x.accesses) operations_[a.operation].uses.push_back({v, a.reads, a.writes});
-    }
+      : gpu_(&on.gpu()), pager_(&on.pager()), habits_(habits), stream_(s), job_(job) {
+    for (swap::program const& p : steps) kinds_.emplace_back(p);
+    std::size_t slots = 0;
+    for (kind const& k : kinds_) slots = std::max(slots, k.of->variables.size());
+    held_.resize(slots);
   }
   emulated_program(emulated_program const&) = delete;
   emulated_program& operator=(emulated_program const&) = delete;
@@ -92,13 +85,12 @@ class emulated_program {
 
   /// Makes what lives from step to step, as a program does before its first step. Errors: the pager's.
   [[nodiscard]] result<void> begin() {
-    for (std::uint32_t v = 0; v < held_.size(); ++v) {
-      swap::variable const& x = program_->variables[v];
-      if (!x.carried) continue;
+    for (use const& v : now().carried) {
       if (auto done = allocate(v); !done) return done;
-      if (auto done = pager_->access(held_[v], stream_, false, true, job_); !done) return done;
+      if (auto done = pager_->access(held_[v.slot], stream_, false, true, job_); !done) return done;
       (void)pager_->end_operation(job_);
-      if (x.has_copy) (void)pager_->keep_copy(held_[v]);  // those too small to leave need none
+      // Those too small to leave need none.
+      if (now().of->variables[v.variable].has_copy) (void)pager_->keep_copy(held_[v.slot]);
     }
     return {};
   }
@@ -109,13 +101,14 @@ class emulated_program {
       pager_->begin_step(job_);
       return {};
     }
-    if (auto done = free(operations_[next_].deaths); !done) return done;
-    if (auto done = run(next_); !done) return done;
-    if (++next_ < program_->operations.size()) return {};
+    kind const& k = now();
+    if (auto done = free(k.operations[next_].deaths); !done) return done;
+    if (auto done = run(k, next_); !done) return done;
+    if (++next_ < k.of->operations.size()) return {};
     next_ = 0;
     begun_ = false;
     ++steps_;
-    return free(operations_.back().deaths);
+    return free(k.operations.back().deaths);
   }
   /// A step, and waits for it. Errors likewise.
   [[nodiscard]] result<void> step() {
@@ -135,38 +128,64 @@ class emulated_program {
  private:
   struct use {
     std::uint32_t variable;
-    bool reads, writes;
+    std::uint32_t slot;  ///< of what holds it
+    bool reads = false, writes = false;
   };
   /// What comes before an operation, and what it uses.
   struct operation {
-    std::vector<std::uint32_t> deaths, births;
-    std::vector<use> uses;
+    std::vector<use> deaths, births, uses;
+  };
+  /// A step's; what is carried has the first slots.
+  struct kind {
+    swap::program const* of;
+    std::vector<use> carried;
+    std::vector<operation> operations;  ///< the last: the step's end
+
+    explicit kind(swap::program const& p) : of(&p), operations(p.operations.size() + 1) {
+      auto const lasts = static_cast<std::uint32_t>(std::ranges::count_if(p.variables, &swap::variable::carried));
+      std::uint32_t others = lasts;
+      for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
+        swap::variable const& x = p.variables[v];
+        use const of_v{v, x.carried ? static_cast<std::uint32_t>(carried.size()) : others++};
+        if (x.carried) {
+          carried.push_back(of_v);
+        } else {
+          operations[x.birth].births.push_back(of_v);
+          operations[x.death].deaths.push_back(of_v);
+        }
+        for (swap::access const& a : x.accesses) {
+          operations[a.operation].uses.push_back({v, of_v.slot, a.reads, a.writes});
+        }
+      }
+    }
   };
 
-  [[nodiscard]] result<void> allocate(std::uint32_t v) {
-    auto const at = pager_->allocate(program_->variables[v].size, stream_, {}, job_);
+  [[nodiscard]] kind const& now() const noexcept { return kinds_[steps_ % kinds_.size()]; }
+
+  [[nodiscard]] result<void> allocate(use const& v) {
+    auto const at = pager_->allocate(now().of->variables[v.variable].size, stream_, {}, job_);
     if (!at) return failure(at.error());
-    held_[v] = *at;
+    held_[v.slot] = *at;
     return {};
   }
 
-  [[nodiscard]] result<void> free(std::vector<std::uint32_t> const& all) {
-    for (std::uint32_t const v : all) {
-      if (auto done = pager_->deallocate(held_[v]); !done) return done;
-      held_[v] = address{};
+  [[nodiscard]] result<void> free(std::vector<use> const& all) {
+    for (use const& v : all) {
+      if (auto done = pager_->deallocate(held_[v.slot]); !done) return done;
+      held_[v.slot] = address{};
     }
     return {};
   }
 
-  [[nodiscard]] result<void> run(std::uint32_t i) {
-    for (std::uint32_t const v : operations_[i].births) {
+  [[nodiscard]] result<void> run(kind const& k, std::uint32_t i) {
+    for (use const& v : k.operations[i].births) {
       if (auto done = allocate(v); !done) return done;
     }
-    for (use const& u : operations_[i].uses) {
-      auto done = pager_->access(held_[u.variable], stream_, u.reads, u.writes, job_);
+    for (use const& u : k.operations[i].uses) {
+      auto done = pager_->access(held_[u.slot], stream_, u.reads, u.writes, job_);
       if (!done) return done;
     }
-    swap::time const kernel = jittered(program_->operations[i]);
+    swap::time const kernel = jittered(k.of->operations[i]);
     gpu_->launch(kernel, stream_);
     pager_->took(pager_->end_operation(job_), static_cast<std::uint64_t>(kernel.count()), job_);
     if (i + 1 == habits_.reads) read_ = gpu_->end(stream_);
@@ -180,16 +199,15 @@ class emulated_program {
 
   emulated_gpu* gpu_;
   decltype(&std::declval<emulated_machine&>().pager()) pager_;
-  swap::program const* program_;
   emulated_habits habits_;
   stream stream_;
   swap::job_id job_;
   swap::numbers random_{};
-  std::vector<operation> operations_;  ///< the last: the step's end
-  std::vector<address> held_;          ///< by variable
-  swap::time read_{};                  ///< when the last result that was read is there
-  bool begun_ = false;                 ///< a step
-  std::uint32_t next_ = 0;             ///< operation
+  std::vector<kind> kinds_;    ///< in turn
+  std::vector<address> held_;  ///< by slot
+  swap::time read_{};          ///< when the last result that was read is there
+  bool begun_ = false;         ///< a step
+  std::uint32_t next_ = 0;     ///< operation
   std::uint32_t steps_ = 0;
 };
 

@@ -57,6 +57,33 @@ TEST_CASE("steps without operations stand for nothing") {
   CHECK(typical->others == 0);
 }
 
+TEST_CASE("all steps that come again stand for a program that changes, in the order in which they come") {
+  auto const steps = steps_of(step(0, 4096, 1, 1) + step(1, 5000, 10, 20) + step(2, 9000, 7, 40) +
+                              step(3, 5000, 30, 20) + step(4, 9000, 5, 50));
+  auto const all = trace::recurring_steps_of(steps);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].first == 1);
+  CHECK(all[0].alike == 2);
+  CHECK(all[0].others == 3);
+  CHECK(all[0].program.operations == std::vector<swap::time>{swap::time(10), swap::time(20)});
+  CHECK(all[1].first == 2);
+  CHECK(all[1].program.operations == std::vector<swap::time>{swap::time(5), swap::time(40)});
+}
+
+TEST_CASE("the typical step stands alone where none comes again, or others carry something else") {
+  auto const once = trace::recurring_steps_of(steps_of(step(0, 4096, 1, 1) + step(1, 5000, 10, 20)));
+  REQUIRE(once.size() == 1);
+  CHECK(once[0].first == 1);
+  CHECK(trace::recurring_steps_of({}).empty());
+  std::string const stays = "a,2,600,0\n";
+  auto const changed =
+      trace::recurring_steps_of(steps_of(step(0, 5000, 1, 2) + step(1, 5000, 1, 2) + stays + step(3, 5000, 1, 2) +
+                                         step(4, 5000, 1, 2) + "m,step\nr,2\no,1\nf,2\n"));
+  REQUIRE(changed.size() == 1);
+  CHECK(changed[0].first == 2);
+  CHECK(changed[0].program.variables.size() == 2);
+}
+
 TEST_CASE("a program that is written as a trace is read as its typical step") {
   auto const p = swap::programs::transformer(3, {.layers = 2, .frozen = true});
   auto const typical = trace::typical_step_of(steps_of(swap::written(p, 4)));
