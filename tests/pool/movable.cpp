@@ -245,6 +245,39 @@ TEST_CASE("a block that is foreseen to follow another gets the mapping that was 
   r.sound();
 }
 
+TEST_CASE("a mapping that is kept for a block is lent to one that is gone before it comes") {
+  auto const nth = [](std::uint64_t as, std::uint64_t now, std::uint64_t until, bool dies = true) {
+    request r = movable(chunk_bytes);
+    r.foreseen = {.as = as, .now = now, .until = until, .dies = dies, .again = until + 20};
+    return r;
+  };
+  plain_rig r;
+  address const own = r.take(nth(1, 1, 5));  // until it is wanted again, at 25
+  r.give(own);
+  SUBCASE("it is found by whom it is kept for, again and again") {
+    for (std::uint64_t const now : {6U, 8U}) {
+      address const other = r.take(nth(2, now, now + 1));
+      CHECK(other == own);
+      r.give(other);
+    }
+    request unknown = movable(chunk_bytes);
+    unknown.foreseen = {.now = 12, .until = 12, .dies = true};
+    address const other = r.take(unknown);
+    CHECK(other == own);
+    r.give(other);
+    CHECK(r.stats().stitches_made == 1);
+    CHECK(r.take(nth(1, 25, 30)) == own);
+  }
+  SUBCASE("not to one that is there still when it is wanted") { CHECK(r.take(nth(2, 6, 26)) != own); }
+  SUBCASE("nor to one that leaves and comes back") { CHECK(r.take(nth(2, 6, 7, false)) != own); }
+  SUBCASE("nor where others have its memory") {
+    address const taken = r.take(chunk_bytes);
+    REQUIRE(r.device.beneath(taken, chunk_bytes).size() == 1);
+    CHECK(r.take(nth(2, 6, 7)) != own);
+  }
+  r.sound();
+}
+
 TEST_CASE("a mapping is kept for a block that comes later than foreseen, but not for one that is long overdue") {
   auto const nth = [](std::uint64_t as, std::uint64_t now) {
     request q = movable(chunk_bytes);

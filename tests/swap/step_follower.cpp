@@ -37,8 +37,10 @@ struct no_pages {
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
 [[nodiscard]] std::shared_ptr<step_plan const> plan_of(std::uint32_t operations, bool in_turns,
-                                                       planned_moves moves = {}, time each = time(1000)) {
+                                                       planned_moves moves = {}, time each = time(1000),
+                                                       std::uint64_t kind = 0) {
   step_program made;
+  made.fingerprint = kind;
   made.program.operations.assign(operations, each);
   made.program.variables = {{.size = 2000, .birth = 1, .death = operations - 1, .accesses = {{1}, {operations - 2}}}};
   made.prefixes.assign(operations, 0);
@@ -93,7 +95,7 @@ TEST_CASE("what is left mapped is unmapped when a step begins, unless it and two
   r.follower.step_begun(j, other);
   CHECK_FALSE(j.proof.holds(0));
   CHECK(r.pages.unmapped.empty());  // what is away by the plan before is so between the accesses that it is proven for
-  SUBCASE("another kind") { r.follower.step_begun(j, nullptr); }
+  SUBCASE("no kind that is known") { r.follower.step_begun(j, nullptr); }
   SUBCASE("departed") {
     j.trust = 0;
     r.follower.step_begun(j, other);
@@ -101,6 +103,34 @@ TEST_CASE("what is left mapped is unmapped when a step begins, unless it and two
   CHECK(r.pages.unmapped == std::vector<std::uint32_t>{0});
   r.follower.step_begun(j, nullptr);
   CHECK(r.pages.unmapped.size() == 1);  // nothing is left mapped since
+}
+
+TEST_CASE("what is away between steps of two kinds that take turns stays mapped as between those of one") {
+  auto const sends = [](std::uint64_t kind) {
+    planned_moves moves;
+    moves.outs = {{.variable = 0, .after = 1, .before = 8, .from = 6, .gone = 4}};
+    return plan_of(10, false, std::move(moves), time(1000), kind);
+  };
+  std::vector const kinds{sends(1), sends(2)};
+  follower_rig r({kinds[1]});
+  pager_job& j = *r.jobs[0];
+  for (auto const& plan : kinds) {
+    known_step* const k = j.known.enter(plan->fingerprint(), 10);
+    REQUIRE(k != nullptr);
+    k->plan = plan;
+  }
+  auto const unmaps = [&](std::shared_ptr<step_plan const> const& plan) {
+    r.pages.unmapped.clear();
+    j.trust = 2;
+    j.left_mapped = true;
+    r.follower.step_begun(j, plan);
+    return !r.pages.unmapped.empty();
+  };
+  for (bool const unmapped : {true, true, false, false}) {
+    for (auto const& plan : kinds) CHECK(unmaps(plan) == unmapped);
+  }
+  CHECK(unmaps(kinds[1]));  // out of turn
+  CHECK(unmaps(kinds[0]) == false);
 }
 
 TEST_CASE("alone, what comes again in the next step comes so many operations later") {
@@ -152,6 +182,33 @@ TEST_CASE("where jobs run at the same time, each does so much of all that is don
   foresight const f = follower_rig({plan_of(10, false), plan_of(100, false)}).birth();
   CHECK(f.until == 2 * 9 + 2);
   CHECK(f.again == 2 * 11 + 1);
+}
+
+TEST_CASE("what a step of one kind makes comes again behind those of other kinds, if they come in turn") {
+  auto const again = [](bool in_turns, bool returns) {
+    follower_rig r({plan_of(10, in_turns), plan_of(100, in_turns)});
+    pager_job& j = *r.jobs[0];
+    std::uint64_t const own = j.plan->fingerprint();
+    for (std::uint64_t const kind : {own, own + 1, own + 2}) REQUIRE(j.known.enter(kind, kind == own ? 10 : 20));
+    j.known.find(own)->plan = j.plan;
+    j.known.find(own)->followed_by = own + 1;
+    j.known.find(own + 1)->followed_by = own + 2;
+    j.known.find(own + 2)->followed_by = returns ? own : own + 1;
+    r.follower.step_begun(j, j.plan);
+    return r.birth().again;
+  };
+  CHECK(again(true, true) == 11 + 20 + 20 + 3 * 100 + 1);
+  CHECK(again(false, true) == 2 * (11 + 20 + 20) + 1);
+  CHECK(again(true, false) == 11 + 100 + 1);
+}
+
+TEST_CASE("what a turn makes that no plan foresees is gone when the turn is over") {
+  follower_rig r({nullptr, plan_of(100, true)});
+  CHECK(r.birth().until == foresight::never);
+  CHECK_FALSE(r.birth().dies);
+  r.jobs[0]->turn = turn::taken;
+  CHECK(r.birth().until == r.birth().now);
+  CHECK(r.birth().dies);
 }
 
 TEST_CASE("jobs that are over, or do what nobody knows, take none of that time") {

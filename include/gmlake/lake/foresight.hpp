@@ -18,6 +18,7 @@ struct foresight {
   std::uint64_t now = 0;
   std::uint64_t soon = never;   ///< memory that is free by then is not waited for long
   std::uint64_t until = never;  ///< when its memory will be free for others: it has left, or was freed
+  bool dies = false;            ///< and its mapping too, as it is freed then
   std::uint64_t again = never;  ///< when its memory is wanted next after that
   bool at_once = false;         ///< what has to be waited for is taken for want of other memory only
   bool waits = false;           ///< unless that is so, for what is mapped, as driver calls for other memory cost more

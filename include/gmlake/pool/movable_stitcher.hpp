@@ -1,7 +1,7 @@
 #pragma once
 /// Serves movable blocks, whose memory can be taken away and replaced: from the mapping that is kept for a block which
-/// comes again and again, with its chunks replaced as need be, or from a new one. Chunks are chosen by what is
-/// foreseen.
+/// comes again and again, with its chunks replaced as need be, from one that is lent by another such block until that
+/// comes, or from a new one. Chunks are chosen by what is foreseen.
 
 #include <algorithm>
 #include <concepts>
@@ -33,10 +33,11 @@ class movable_stitcher : private stitch_maker<Config> {
   [[nodiscard]] result<stitched> make(stream_index user, bytes n, bytes alignment, foresight const& f) noexcept {
     if (stitch* const idle = nearest(user, n, alignment, f); idle != nullptr) {
       stitch_event const was{idle->begin, idle->size, idle->count};
+      bool const lent = idle->foreseen.as != f.as && is_kept(*idle, f.now);
       p_->stitches.wake(*idle);
       result<bool> const whole = mend({user, user, true}, *idle, n, f);
       if (whole && *whole) {
-        foresee(*idle, f);
+        if (!lent) foresee(*idle, f);
         p_->observer.reused(was);
         return stitched{&base::serve(user, *idle, n), 0};
       }
@@ -153,8 +154,8 @@ class movable_stitcher : private stitch_maker<Config> {
   static constexpr bytes any_size = ~bytes{0};
   /// From when memory is free that needs no wait, and whose user has left by now.
   static constexpr std::uint64_t usable_now = 0, left = 1;
-  /// Idle stitches looked at for one request; where the block comes again and again, it is worth the time.
-  static constexpr int most_tries = 64, most_foreseen = 1024;
+  /// Idle stitches looked at for one request, of which most may be kept for others.
+  static constexpr int most_tries = 1024;
   /// Addresses that a movable block keeps beside its own, for the end of a last chunk that is larger than what it
   /// takes of it: more than growth policies' chunks.
   static constexpr bytes least_spare = 256_MiB;
@@ -207,9 +208,9 @@ class movable_stitcher : private stitch_maker<Config> {
     return base::chosen(choice);
   }
 
-  /// The idle movable stitch for n bytes that has served what is foreseen to be this block; else, among those that are
-  /// kept for no other, the one that takes the fewest driver calls, now and when others want its chunks. Null where
-  /// there is none.
+  /// The idle movable stitch for n bytes that has served what is foreseen to be this block; else the one that takes the
+  /// fewest driver calls, now and when others want its chunks: none where it is kept for another. Null where there is
+  /// none.
   [[nodiscard]] stitch* nearest(stream_index user, bytes n, bytes alignment, foresight const& f) noexcept {
     auto const fits = [&](stitch const& s) noexcept {
       return s.movable && s.capacity() >= n && s.size - s.chunks[s.count - 1]->size < n &&
@@ -231,14 +232,16 @@ class movable_stitcher : private stitch_maker<Config> {
     stitch* best = nullptr;
     std::size_t least = 0;
     auto const consider = [&](stitch& s) noexcept {
-      if (!fits(s) || is_kept(s, f.now)) return false;
+      bool const kept = is_kept(s, f.now);
+      if (!fits(s) || (kept && !f.dies)) return false;
       std::size_t const gone = missing(s, false);
-      if (gone > 0 && !mappable(s)) return false;
+      if (gone > 0 && (kept || !mappable(s))) return false;
       std::size_t const calls = gone + conflicts(s, n, f);
+      if (kept && calls > 0) return false;
       if (best == nullptr || calls < least) best = &s, least = calls;
       return least == 0;
     };
-    (void)p_->stitches.find(n, consider, f.as != 0 ? most_foreseen : most_tries);
+    (void)p_->stitches.find(n, consider, most_tries);
     return best;
   }
 

@@ -28,6 +28,8 @@ struct known_step {
   std::shared_ptr<step_plan const> plan;
   forecast expected = {};           ///< of that, by the times that are known by now
   plan_proof proof = {};            ///< of that
+  std::uint64_t followed = 0;       ///< the fingerprint of what came before, the last time
+  std::uint32_t followed_it = 0;    ///< how many times on end, each step by plan
   bool waits = false;               ///< for what is mapped, by that (`foresight::waits`)
   bool waiting_tried = false;       ///< by that
   bool not_waiting_tried = false;   ///< again, once waiting has settled
@@ -96,6 +98,22 @@ class known_steps {
       return nullptr;
     }
     return &all_.back();
+  }
+
+  /// What comes between a step of the kind and the next one, if steps come as they did the last time: nothing where
+  /// they don't come back to it. Null: of no kind.
+  struct other_steps {
+    std::uint64_t steps = 0, operations = 0;
+  };
+  [[nodiscard]] other_steps between(known_step const* kind) noexcept {
+    other_steps all;
+    known_step const* next = kind;
+    for (std::size_t k = 0; next != nullptr && k < all_.size(); ++k) {
+      next = find(next->followed_by);
+      if (next == kind) return all;
+      if (next != nullptr) ++all.steps, all.operations += next->times.size();
+    }
+    return {};
   }
 
   /// Another plan than `but` that foresees what has been done up to the end of operation i; null where there is none.

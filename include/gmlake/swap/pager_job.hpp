@@ -69,17 +69,17 @@ struct pager_job {
 
   std::shared_ptr<step_plan const> plan;  ///< in force; null: on demand
   std::size_t next_out = 0;
-  std::size_t next_return = 0;  ///< beyond the end: of the next step's
-  return_order returns;         ///< of the plan in force
-  bool by_plan = false;         ///< since the step's beginning
-  time began{};                 ///< the step, by the pager's clock
-  std::uint32_t trust = 0;      ///< steps on end that went by plan
-  std::uint32_t alike = 0;      ///< of them, those of the last one's kind, but for the first
-  plan_proof proof;             ///< of the plan in force, as of the step's beginning
-  bool left_mapped = false;     ///< something that is away may be
-  bool waits = false;           ///< for what is mapped (`foresight::waits`), by that plan
-  std::uint64_t between = 0;    ///< other jobs' operations from one of its steps to the next, where they take turns
-  std::uint64_t beside = 1;     ///< jobs that run at the same time, where they don't
+  std::size_t next_return = 0;             ///< beyond the end: of the next step's
+  return_order returns;                    ///< of the plan in force
+  bool by_plan = false;                    ///< since the step's beginning
+  time began{};                            ///< the step, by the pager's clock
+  std::uint32_t trust = 0;                 ///< steps on end that went by plan
+  plan_proof proof;                        ///< of the plan in force, as of the step's beginning
+  bool left_mapped = false;                ///< something that is away may be
+  bool waits = false;                      ///< for what is mapped (`foresight::waits`), by that plan
+  known_steps::other_steps others_of_own;  ///< its own, from one of the plan's kind to the next
+  std::uint64_t between = 0;  ///< other jobs' operations from one of its steps to the next, where they take turns
+  std::uint64_t beside = 1;   ///< jobs that run at the same time, where they don't
 
   gmlake::swap::turn turn = gmlake::swap::turn::none;
   std::uint32_t held_up = 0;  ///< times on end that it got nowhere while others waited

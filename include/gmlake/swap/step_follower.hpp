@@ -47,10 +47,8 @@ class step_follower {
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
     count_between(j);
-    bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
-    j.alike = same_steps && j.trust > 0 ? j.alike + 1 : 0;
-    // What is away from one step to the next is proven by such steps only as follow their like.
-    if (j.alike <= plan_proof::steps_unmapped) unmap(j);
+    // What is away from one step to the next is proven by such steps only as follow the same.
+    if (times_followed(j, plan.get()) <= plan_proof::steps_unmapped) unmap(j);
     j.proof = proof_of(j, plan.get());
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = plan->moves().returns.size();
@@ -66,10 +64,14 @@ class step_follower {
     if (j.plan != nullptr) come_back(j, -1);
   }
 
-  /// Of the job's next block of n bytes. Nothing where no plan is in force that knows it.
+  /// Of the job's next block of n bytes. Where no plan is in force that knows it: if it is the job's turn, that it will
+  /// be gone when the turn is over, before others want its memory, and else nothing.
   [[nodiscard]] foresight of_birth(pager_job const& j, bytes n) const noexcept {
     std::uint32_t const number = j.log.births();
-    if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n)) return {.now = now()};
+    if (j.plan == nullptr || !j.by_plan || !j.plan->knows(number, n)) {
+      bool const passes = j.turn == turn::taken;
+      return {.now = now(), .until = passes ? now() : foresight::never, .dies = passes};
+    }
     presence const there = j.plan->presence_of(j.plan->variable_born(number), j.log.operations());
     foresight f = foreseen(j, (std::uint64_t{j.index} + 1) << 32 | number, there, 0);
     f.at_once = j.plan->takes_turns() && j.log.operations() <= j.plan->within(opening, 0);
@@ -90,13 +92,17 @@ class step_follower {
     auto const tick = [&](std::uint32_t operation) noexcept {
       return operation != page::none ? tick_of(j, from + operation) + 1 : foresight::never;
     };
-    // What dies before an operation is freed when the one before that has ended, behind what comes back then.
+    // What dies before an operation is freed when the one before that has ended, behind what comes back then. It is
+    // born again in the next step of its kind.
     std::uint64_t const until = tick(there.until);
+    std::uint64_t again = tick(there.again);
+    if (there.dies && again != foresight::never) again += ticks_between(j);
     return {.as = as,
             .now = now(),
             .soon = tick_of(j, j.log.operations() + j.plan->within(long_wait, j.log.operations())) + 1,
             .until = there.dies ? until + 1 : until,
-            .again = tick(there.again),
+            .dies = there.dies,
+            .again = again,
             .waits = j.waits};
   }
 
@@ -112,6 +118,16 @@ class step_follower {
   static void note_waits(pager_job& j) noexcept {
     known_step const* const k = j.known.planned(j.plan.get());
     j.waits = k != nullptr && k->waits;
+    j.others_of_own = j.known.between(k);
+  }
+
+  /// How many times on end steps of the plan's kind have followed such as the job's last one, this time included.
+  [[nodiscard]] static std::uint32_t times_followed(pager_job& j, step_plan const* plan) noexcept {
+    known_step* const k = j.known.planned(plan);
+    if (k == nullptr) return 0;
+    std::uint64_t const last = j.plan != nullptr ? j.plan->fingerprint() : 0;
+    bool const again = std::exchange(k->followed, last) == last;
+    return k->followed_it = j.trust == 0 ? 0 : again ? k->followed_it + 1 : 1;
   }
 
   /// Nothing that is away stays mapped.
@@ -152,6 +168,11 @@ class step_follower {
     std::uint64_t const away = operation > j.log.operations() ? operation - j.log.operations() : 0;
     if (!j.plan->takes_turns()) return ticks_ + away * j.beside;
     return ticks_ + away + operation / j.plan->operations() * j.between;
+  }
+  /// What more comes between two steps of the plan's kind than if all the job's were of that.
+  [[nodiscard]] static std::uint64_t ticks_between(pager_job const& j) noexcept {
+    auto const [steps, operations] = j.others_of_own;
+    return j.plan->takes_turns() ? operations + steps * j.between : operations * j.beside;
   }
   /// What other jobs do meanwhile.
   void count_between(pager_job& j) const noexcept {
