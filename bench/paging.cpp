@@ -233,7 +233,12 @@ std::size_t table(settings const& s) {
     }
     std::vector<swap::program> steps;
     for (trace::typical_step& t : trace::recurring_steps_of(programs.steps)) steps.push_back(std::move(t.program));
-    if (steps.empty() || steps.size() > looked_at) continue;
+    if (steps.empty()) continue;
+    if (steps.size() > looked_at) {
+      (void)std::fprintf(stderr, "%s: %zu kinds of steps, of which %u are looked at\n", path.c_str(), steps.size(),
+                         looked_at);
+      continue;
+    }
     row(name_of(path), steps, s);
     (void)std::fflush(stdout);
     ++rows;

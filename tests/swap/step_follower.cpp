@@ -211,11 +211,16 @@ TEST_CASE("what a turn makes that no plan foresees is gone when the turn is over
   CHECK(r.birth().dies);
 }
 
-TEST_CASE("jobs that are over, or do what nobody knows, take none of that time") {
+TEST_CASE(
+    "jobs that are over take none of that time, and those without a plan what their last step did, if it is known") {
   follower_rig r({plan_of(10, true), plan_of(100, true), nullptr});
   r.jobs[1]->open = false;
   r.follower.step_begun(*r.jobs[0], r.jobs[0]->plan);
   CHECK(r.birth().again == 11 + 1);
+  REQUIRE(r.jobs[2]->known.enter(5, 30));
+  r.jobs[2]->fingerprint = 5;  // of its last step
+  r.follower.step_begun(*r.jobs[0], r.jobs[0]->plan);
+  CHECK(r.birth().again == 11 + 30 + 1);
 }
 
 /// Five blocks that are away once the first of four operations has ended. Behind it four return, the first for the

@@ -174,14 +174,18 @@ class step_follower {
     auto const [steps, operations] = j.others_of_own;
     return j.plan->takes_turns() ? operations + steps * j.between : operations * j.beside;
   }
-  /// What other jobs do meanwhile.
+  /// What other jobs do meanwhile: where they take turns, those without a plan what their last step did.
   void count_between(pager_job& j) const noexcept {
     j.between = 0;
     j.beside = 1;
     for (auto const& o : *jobs_) {
-      if (o.get() == &j || !o->open || o->plan == nullptr) continue;
-      j.between += o->plan->operations();
-      ++j.beside;
+      if (o.get() == &j || !o->open) continue;
+      if (o->plan != nullptr) {
+        j.between += o->plan->operations();
+        ++j.beside;
+      } else if (known_step const* const last = o->known.find(o->fingerprint)) {
+        j.between += last->times.size();
+      }
     }
   }
 
