@@ -1,5 +1,5 @@
 #pragma once
-/// Programs that repeat a step over a pager, on a GPU in emulated time: alone, or several jobs on one.
+/// Programs that repeat their steps over a pager, on a GPU in emulated time: alone, or several jobs on one.
 
 #include <algorithm>
 #include <cmath>

@@ -28,8 +28,6 @@ struct known_step {
   std::shared_ptr<step_plan const> plan;
   forecast expected = {};           ///< of that, by the times that are known by now
   plan_proof proof = {};            ///< of that
-  std::uint64_t followed = 0;       ///< the fingerprint of what came before, the last time
-  std::uint32_t followed_it = 0;    ///< how many times on end, each step by plan
   bool waits = false;               ///< for what is mapped, by that (`foresight::waits`)
   bool waiting_tried = false;       ///< by that
   bool not_waiting_tried = false;   ///< again, once waiting has settled

@@ -47,8 +47,10 @@ class step_follower {
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
     count_between(j);
-    // What is away from one step to the next is proven by such steps only as follow the same.
-    if (times_followed(j, plan.get()) <= plan_proof::steps_unmapped) unmap(j);
+    bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
+    j.alike = same_steps && j.trust > 0 ? j.alike + 1 : 0;
+    // What is away from one step to the next is proven by such steps only as follow their like.
+    if (j.alike <= plan_proof::steps_unmapped) unmap(j);
     j.proof = proof_of(j, plan.get());
     if (plan != nullptr && plan == j.plan) {
       std::size_t const ended = plan->moves().returns.size();
@@ -119,15 +121,6 @@ class step_follower {
     known_step const* const k = j.known.planned(j.plan.get());
     j.waits = k != nullptr && k->waits;
     j.others_of_own = j.known.between(k);
-  }
-
-  /// How many times on end steps of the plan's kind have followed such as the job's last one, this time included.
-  [[nodiscard]] static std::uint32_t times_followed(pager_job& j, step_plan const* plan) noexcept {
-    known_step* const k = j.known.planned(plan);
-    if (k == nullptr) return 0;
-    std::uint64_t const last = j.plan != nullptr ? j.plan->fingerprint() : 0;
-    bool const again = std::exchange(k->followed, last) == last;
-    return k->followed_it = j.trust == 0 ? 0 : again ? k->followed_it + 1 : 1;
   }
 
   /// Nothing that is away stays mapped.
