@@ -1,6 +1,7 @@
 /// What the driver's calls that map memory take beside copies, each way and without any, in one piece and in pieces
 /// that let them in between; and whether they hold up another thread that queues work meanwhile, or it them. In
-/// microseconds, and what the copies carry without mappings and with them. Exits with 77 without a GPU.
+/// microseconds, and what the copies carry without mappings and with them. Then what it takes to copy a single number
+/// each way behind a gigabyte of such copies. Exits with 77 without a GPU.
 ///
 ///     gmlake-bench-mapping [--mib=8] [--rounds=200]
 
@@ -111,18 +112,27 @@ class traffic {
 
   void operator()() {
     if (way_ == way::none) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    must(way_ == way::in ? copies_.copy_in(there_, here_, size) : copies_.copy_out(here_, there_, size));
-    auto const now = must(streams_.record(way_ == way::in ? copies_.stream_in() : copies_.stream_out()));
+    auto const now = queue();
     if (auto before = std::exchange(before_, now); before.event != nullptr) {
-      must(streams_.synchronize(before));
-      streams_.release(before);
+      await(before);
       *carried_ += size;
     }
   }
 
- private:
+  /// Another copy, and what is over when it is.
+  cuda_events::fence queue() {
+    if (way_ == way::none) return must(streams_.record(copies_.stream_in()));
+    must(way_ == way::in ? copies_.copy_in(there_, here_, size) : copies_.copy_out(here_, there_, size));
+    return must(streams_.record(way_ == way::in ? copies_.stream_in() : copies_.stream_out()));
+  }
+  void await(cuda_events::fence& f) {
+    must(streams_.synchronize(f));
+    streams_.release(f);
+  }
+
   static constexpr bytes size = 64_MiB;
 
+ private:
   way way_;
   std::atomic<bytes>* carried_;
   cuda_vmm device_;
@@ -212,6 +222,38 @@ void row(char const* name, way w, bytes n, int rounds) {
   (void)std::fflush(stdout);
 }
 
+/// A number's way there and back, each behind copies that have been queued before.
+void numbers_row(char const* name, way w) {
+  constexpr int rounds = 9;
+  std::atomic<bytes> carried{0};
+  traffic busy(w, carried);
+  auto device = must(cuda_vmm::open());
+  auto host = must(cuda_pinned::open());
+  auto streams = must(cuda_events::open());
+  auto copies = must(swap::cuda_copier::open({.gated = false}));
+  address const there = map(device, device.granularity()).at, here = must(host.allocate(4_KiB));
+  times in, out, all;
+  auto const over = [&](stream on) {
+    auto f = must(streams.record(on));
+    must(streams.synchronize(f));
+    streams.release(f);
+  };
+  for (int i = 0; i < rounds; ++i) {
+    all.add([&] {
+      cuda_events::fence last = busy.queue();
+      for (bytes n = traffic::size; n < 1_GiB; n += traffic::size) {
+        streams.release(last);
+        last = busy.queue();
+      }
+      in.add([&] { must(copies.copy_in(there, here, sizeof(float))), over(copies.stream_in()); });
+      out.add([&] { must(copies.copy_out(here, there, sizeof(float))), over(copies.stream_out()); });
+      busy.await(last);
+    });
+  }
+  std::printf("%-14s %10.1f %10.1f %10.1f\n", name, in.quantile(0.5), out.quantile(0.5), all.quantile(0.5));
+  (void)std::fflush(stdout);
+}
+
 /// Of `--name=N`.
 [[nodiscard]] int number(std::string_view given, std::string_view name) {
   int n = 0;
@@ -246,6 +288,11 @@ int run(int argc, char** argv) {
   row("copies out", way::out, n, rounds);
   row("out, in one", way::out_in_one, n, rounds);
   std::printf("* while another thread queues work\n");
+  std::printf("%-14s %10s %10s %10s\n", "us behind", "number in", "out then", "all copies");
+  numbers_row("nothing", way::none);
+  numbers_row("copies in", way::in);
+  numbers_row("copies out", way::out);
+  numbers_row("out, in one", way::out_in_one);
   return 0;
 }
 

@@ -4,7 +4,8 @@
 /// Beside a copy that keeps one of the device's copy engines busy, the driver's call that gives access to a handle
 /// waits for that engine's time slice to end, a millisecond, as it needs the same one (`bench/results/h200-notes.md`).
 /// With the gate closed it waits for no more than the piece that is being copied. Whoever maps memory closes the gate
-/// for as long as its call takes; copies are queued in pieces that wait for it (`swap::cuda_copier`).
+/// for as long as its call takes; copies are queued in pieces that wait for it (`swap::cuda_copier`). Even where it is
+/// open, waiting for it lets others' copies in between, which wait for all that is ready else.
 ///
 /// Another thread's call may keep the mapping one waiting until the copies are done, which the gate would keep from
 /// beginning: so somebody has to open one that stays closed while copies wait for it (`gate_keeper`). That the gate is
@@ -51,6 +52,8 @@ class copy_gate {
   [[nodiscard]] std::uint64_t closings() const noexcept { return closings_; }
   /// What copies wait for to be 0.
   [[nodiscard]] std::atomic<std::uint32_t> const& word() const noexcept { return word_; }
+  /// The same, for copies that only let others in between: nobody closes it.
+  [[nodiscard]] std::atomic<std::uint32_t> const& open_word() const noexcept { return open_; }
 
   /// How often it has become closed, or open again.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
@@ -64,6 +67,7 @@ class copy_gate {
 
  private:
   std::atomic<std::uint32_t> word_{0};
+  std::atomic<std::uint32_t> open_{0};
   std::atomic<std::uint32_t> closed_by_{0};
   std::atomic<std::uint64_t> closings_{0};
   std::atomic<std::uint64_t> changes_{0};

@@ -4,10 +4,12 @@
 /// Host memory is pinned, by whichever of the driver's ways, or the host waits for its copies. A range may be made of
 /// many mappings. Another stream's capture is not disturbed, in whatever mode.
 ///
-/// While memory of the device is mapped again and again, copies out are queued in pieces that wait for its gate
-/// (`copy_gate`), as mapping takes a millisecond a handle beside them otherwise.
+/// Copies are queued in pieces that wait for the device's gate, which is open but while its memory is mapped
+/// (`copy_gate`): a copy engine serves a stream for as long as that has nothing to wait for, and mapping would take a
+/// millisecond a handle beside copies out, another's copy of a single number all of their time.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -28,7 +30,7 @@ namespace gmlake::swap {
 
 struct cuda_copier_options {
   int device = 0;     ///< ordinal
-  bool gated = true;  ///< false: copies out let no mapping in between
+  bool gated = true;  ///< false: copies let nothing in between, and calibrate the link the better
 };
 
 class cuda_copier {
@@ -84,10 +86,13 @@ class cuda_copier {
   [[nodiscard]] stream stream_out() const noexcept { return name(out_); }
   [[nodiscard]] stream stream_in() const noexcept { return name(in_); }
   [[nodiscard]] result<void> copy_out(address host, address device, bytes n) noexcept {
-    return copy(host, device, n, out_, out_timer_, next_piece());
+    return gate_ != nullptr && kept()
+               ? copy(host, device, n, out_, out_timer_, pieces_.next(gate_->closings()), &gate_->word())
+               : copy(host, device, n, out_, out_timer_, n, nullptr);
   }
   [[nodiscard]] result<void> copy_in(address device, address host, bytes n) noexcept {
-    return copy(device, host, n, in_, in_timer_, 0);
+    return copy(device, host, n, in_, in_timer_, copy_pieces::largest,
+                gate_ != nullptr ? &gate_->open_word() : nullptr);
   }
 
   /// What the copies came to that were timed and are over, each once.
@@ -107,14 +112,16 @@ class cuda_copier {
     return static_cast<stream>(reinterpret_cast<std::uintptr_t>(s));
   }
 
-  /// The driver tells by the addresses which way it goes. `piece`: in pieces of that size, each of which waits for the
-  /// gate; 0: as one that doesn't.
-  [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer,
-                                  bytes piece) noexcept {
+  using word = std::atomic<std::uint32_t>;
+
+  /// The driver tells by the addresses which way it goes. In pieces, each of which waits for the word to be 0; null: as
+  /// one that doesn't.
+  [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer, bytes piece,
+                                  word const* open) noexcept {
     CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
       bool timed = false;
       for (bytes done = 0, part = 0; done < n; done += part) {
-        part = piece > 0 && wait_for_gate(d) ? std::min(piece, n - done) : n - done;
+        part = open != nullptr && wait_for(d, *open, on) ? std::min(piece, n - done) : n - done;
         if (done == 0) timed = timer.begin(d, n, on);
         CUresult const queued = d.copy_async(to_integer(to + done), to_integer(from + done), part, on);
         if (queued == CUDA_SUCCESS) continue;
@@ -127,24 +134,23 @@ class cuda_copier {
     return to_result(r, "cuMemcpyAsync");
   }
 
-  /// In what pieces the copy out that is queued next waits for the gate; 0: it doesn't.
-  [[nodiscard]] bytes next_piece() noexcept {
-    bytes const piece = gate_ != nullptr ? pieces_.next(gate_->closings()) : 0;
-    if (piece == 0 || keeper_ != nullptr) return piece;
+  /// Whether somebody opens the gate where it is stuck.
+  [[nodiscard]] bool kept() noexcept {
+    if (keeper_ != nullptr) return true;
     try {
       keeper_ = std::make_unique<gate_keeper>(*gate_);
     } catch (std::bad_alloc const&) {
-      return 0;
+      return false;
     } catch (std::system_error const&) {
-      return 0;
+      return false;
     }
-    return piece;
+    return true;
   }
   /// Whether what is queued next waits; where that fails, nothing does from then on, which is slower.
-  [[nodiscard]] bool wait_for_gate(cuda_driver const& d) noexcept {
+  [[nodiscard]] bool wait_for(cuda_driver const& d, word const& open, CUstream on) noexcept {
     if (gate_ == nullptr) return false;
-    auto const word = to_integer(gmlake::to_address(&gate_->word()));
-    if (d.stream_wait_value(out_, word, 0, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS) gate_ = nullptr;
+    auto const at = to_integer(gmlake::to_address(&open));
+    if (d.stream_wait_value(on, at, 0, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS) gate_ = nullptr;
     return gate_ != nullptr;
   }
   /// None, where the driver's streams can't wait for it.
@@ -152,7 +158,7 @@ class cuda_copier {
     if (context_.driver().stream_wait_value == nullptr || !pin_cuda_copy_gates(context_)) return;
     gate_ = cuda_copy_gate(device);
     static_cast<void>(context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
-      if (wait_for_gate(d)) pieces_ = copy_pieces(gate_->closings());
+      if (wait_for(d, gate_->open_word(), out_)) pieces_ = copy_pieces(gate_->closings());
       return CUDA_SUCCESS;
     }));
   }
