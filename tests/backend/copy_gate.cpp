@@ -30,6 +30,7 @@ TEST_CASE("a copy gate is closed while anybody keeps it so") {
   CHECK(gate.word() == 0);
   std::optional first(gate.close());
   CHECK(gate.word() != 0);
+  CHECK(gate.open_word() == 0);
   {
     auto const second = gate.close();
     first.reset();

@@ -30,7 +30,7 @@ namespace gmlake::swap {
 
 struct cuda_copier_options {
   int device = 0;     ///< ordinal
-  bool gated = true;  ///< false: copies let nothing in between, and calibrate the link the better
+  bool gated = true;  ///< false: copies let nothing in between, as where the link is measured
 };
 
 class cuda_copier {
