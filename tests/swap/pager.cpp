@@ -435,7 +435,8 @@ namespace {
 
 /// What a pager with a clock reads.
 std::atomic<swap::time::rep> clock_ns{0};
-[[nodiscard]] swap::time read_clock() noexcept { return swap::time(clock_ns); }
+swap::time::rep passes_when_read = 0;
+[[nodiscard]] swap::time read_clock() noexcept { return swap::time(clock_ns += passes_when_read); }
 
 /// Steps that take 100 ms until they are planned again, and so long afterwards; the pager's figures then.
 [[nodiscard]] swap::pager_stats planned_again(swap::time after, int steps) {
@@ -530,6 +531,35 @@ TEST_CASE("and given up where they don't, for the plan before") {
     CHECK(late.steps_host_bound == 30);
     CHECK(late.plans_reverted == 1);
   }
+}
+
+TEST_CASE("nor is it tried where launches alone are to take as long") {
+  swap::program const p = small_cnn(2);
+  pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);
+  o.clock = read_clock;
+  // All that passes does while operations are launched, and more lately.
+  auto const after = [&](double lately) {
+    pager_rig r(o);
+    paged_program<pager> run(*r.memory, p);
+    for (int k = 0; k < 110; ++k) {
+      swap::time::rep const began = clock_ns;
+      if (k == 4) passes_when_read = 1;
+      run.step();
+      if (k == 4) {
+        auto const expected = static_cast<double>(r.memory->expected()->step.count());
+        passes_when_read = static_cast<swap::time::rep>(1.2 * expected / static_cast<double>(clock_ns - began));
+      }
+      if (k == 18) passes_when_read = static_cast<swap::time::rep>(static_cast<double>(passes_when_read) * lately);
+    }
+    passes_when_read = 0;
+    return r.memory->stats();
+  };
+  swap::pager_stats const s = after(2);
+  CHECK(s.steps_by_schedule > 100);
+  CHECK(s.steps_host_bound == 0);
+  CHECK(s.plans_kept == 1);
+  CHECK(s.plans_made == 1);
+  CHECK(after(1).steps_host_bound > 0);
 }
 
 TEST_CASE("then whether they take less when they only wait for what is mapped") {

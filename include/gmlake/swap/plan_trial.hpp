@@ -24,6 +24,8 @@ class plan_trial {
   };
   /// So much of what steps take by one way those by another may take: as much, as they differ by so much anyway; less.
   static constexpr double alike = 1.01, shorter = 0.99;
+  /// Where they take more, no further look is worth it.
+  static constexpr double hopeless = 1.1;
 
   /// Steps go another way than `old` from now on, which is gone back to where they take more than `most` of what they
   /// took then; or the one before that, by what was asked of `old` too, where too few steps went by `old` to tell.
@@ -47,8 +49,9 @@ class plan_trial {
   [[nodiscard]] std::optional<way> step_took(time t) noexcept {
     last_[taken_++ % looked_at] = t;
     if (!before_ || !settled() || (taken_ - settling) % looked_at != 0) return {};
-    bool const stays = static_cast<double>(typical().count()) <= most_ * static_cast<double>(before_took_.count());
-    if (!stays && --looks_ > 0) return {};
+    auto const now = static_cast<double>(typical().count()), before_took = static_cast<double>(before_took_.count());
+    bool const stays = now <= most_ * before_took;
+    if (!stays && --looks_ > 0 && now <= hopeless * before_took) return {};
     std::optional<way> before = std::exchange(before_, std::nullopt);
     if (stays) return {};
     taken_ = 0;

@@ -6,8 +6,9 @@
 /// changed or a job has gone. Each plan is for all jobs whose steps are known, which take turns. Where another would
 /// hardly do better than the one there is, that is kept, with its mappings. One that makes a lone job's steps longer
 /// than the one before did is given up for that again (`plan_trial`). Where the host seems to hold its steps up, a plan
-/// is tried that knows when operations are launched (`step_plan::host_bound`); and then, whether memory that is late is
-/// waited for, which is held against not waiting once more when it has settled.
+/// is tried that knows when operations are launched (`step_plan::host_bound`), unless it expects no less than steps
+/// take; and then, whether memory that is late is waited for, which is held against not waiting once more when it has
+/// settled.
 
 #include <algorithm>
 #include <cmath>
@@ -100,6 +101,11 @@ class step_planner {
       pager_job& j = *(*jobs_)[of.job];
       known_step* const k = j.open && j.life == of.life ? j.known.find(of.fingerprint) : nullptr;
       if (k == nullptr) continue;
+      if (takes_no_less(*made.plans[i], *k)) {
+        k->host_bound = false;
+        ++seen_->plans_kept;
+        continue;
+      }
       ++seen_->plans_made;
       begin_trial(*k, *made.plans[i], made.plans.size() == 1);
       put_in_force(*k, made.plans[i]);
@@ -135,6 +141,12 @@ class step_planner {
   [[nodiscard]] bool takes_long(bytes evicted, time step) const noexcept {
     time const both = link_->now().out.time_of(evicted) + link_->now().in.time_of(evicted);
     return evicted > 0 && static_cast<double>(both.count()) > worth_planning * static_cast<double>(step.count());
+  }
+
+  /// Whether a plan that knows when operations are launched expects no less than steps take by the one without.
+  [[nodiscard]] static bool takes_no_less(step_plan const& plan, known_step const& k) noexcept {
+    if (!plan.host_bound() || k.plan == nullptr || k.plan->host_bound()) return false;
+    return k.trial.took() > time::zero() && plan.expected().step >= k.trial.took();
   }
 
   /// The step is to go by another plan from now on; `alone`: which is not made together with other jobs'.
