@@ -478,6 +478,37 @@ TEST_CASE("copies out wait for a gate that is closed, and not for ever") {
   CHECK(block.copied(8));
 }
 
+TEST_CASE("what others copy, as a number that is read back, comes in between copies that are queued") {
+  copied_block const block, other;
+  auto copies = must(swap::cuda_copier::open());
+  auto streams = must(cuda_events::open());
+  cuda_stream const work;
+  block.fill(5);
+  other.fill(6);
+  constexpr int queued = 64;  // of some 0.7 ms each
+  bool out = true;
+  bytes n = sizeof(word);
+  SUBCASE("out") {}
+  SUBCASE("in") {
+    out = false;
+    n = 4_MiB;
+  }
+  for (int i = 0; i < queued; ++i) {
+    if (out) must(copies.copy_out(block.here, block.there, block.size));
+    else must(copies.copy_in(block.there, block.here, block.size));
+  }
+  auto all = must(streams.record(out ? copies.stream_out() : copies.stream_in()));
+  void* const there = to_pointer(other.there);
+  void* const here = to_pointer(other.here);
+  must(cudaMemcpyAsync(out ? here : there, out ? there : here, n, cudaMemcpyDefault, work.get()));
+  must(cudaStreamSynchronize(work.get()));
+  CHECK_FALSE(must(streams.reached(all)));
+  must(streams.synchronize(all));
+  streams.release(all);
+  CHECK(block.copied(out ? 5 : 0));
+  CHECK(*static_cast<unsigned char const*>(here) == (out ? 6 : 0));
+}
+
 TEST_CASE("memory is mapped beside copies out, and beside calls that wait for them") {
   copied_block const block;
   cuda_vmm device = must(cuda_vmm::open());
