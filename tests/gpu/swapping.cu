@@ -509,6 +509,26 @@ TEST_CASE("what others copy, as a number that is read back, comes in between cop
   CHECK(*static_cast<unsigned char const*>(here) == (out ? 6 : 0));
 }
 
+TEST_CASE("who queues hundreds of copies does not wait for the device meanwhile") {
+  copied_block const block;
+  auto copies = must(swap::cuda_copier::open());
+  auto streams = must(cuda_events::open());
+  block.fill(4);
+  constexpr int queued = 400;
+  using clock = std::chrono::steady_clock;
+  for (bool const out : {true, false}) {
+    auto const began = clock::now();
+    for (int i = 0; i < queued; ++i) {
+      if (out) must(copies.copy_out(block.here, block.there, block.size));
+      else must(copies.copy_in(block.there, block.here, block.size));
+    }
+    auto const all_queued = clock::now();
+    must(streams.synchronize_device());
+    CHECK(all_queued - began < (clock::now() - began) / 3);
+    CHECK(block.copied(4));
+  }
+}
+
 TEST_CASE("memory is mapped beside copies out, and beside calls that wait for them") {
   copied_block const block;
   cuda_vmm device = must(cuda_vmm::open());

@@ -114,13 +114,19 @@ class cuda_copier {
 
   using word = std::atomic<std::uint32_t>;
 
+  /// Commands of one stream that are under way, beyond which copies are queued whole and wait for nothing: it takes
+  /// some thousand, and who queues more waits for the device, with all locks that it holds.
+  static constexpr std::uint64_t most_waiting = 512;
+
   /// The driver tells by the addresses which way it goes. In pieces, each of which waits for the word to be 0; null: as
   /// one that doesn't.
   [[nodiscard]] result<void> copy(address to, address from, bytes n, CUstream on, cuda_lane_timer& timer, bytes piece,
                                   word const* open) noexcept {
     CUresult const r = context_.with_current_beside_captures([&](cuda_driver const& d) noexcept {
+      if (open != nullptr && timer.under_way(d) > most_waiting) open = nullptr;
       bool timed = false;
       for (bytes done = 0, part = 0; done < n; done += part) {
+        timer.queued(open != nullptr ? 2 : 1);
         part = open != nullptr && wait_for(d, *open, on) ? std::min(piece, n - done) : n - done;
         if (done == 0) timed = timer.begin(d, n, on);
         CUresult const queued = d.copy_async(to_integer(to + done), to_integer(from + done), part, on);

@@ -1,9 +1,11 @@
 #pragma once
 /// Times copies on one CUDA stream by events beside them: as many as are under way at once, so that a long queue costs
-/// no more than a short one. For want of events nothing is timed, and nothing fails.
+/// no more than a short one. And tells by these about how long the queue is. For want of events nothing is timed, and
+/// nothing fails.
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <cuda.h>
@@ -19,10 +21,20 @@ class cuda_lane_timer {
   /// Of smaller copies the events beside them would be a part of the time.
   static constexpr bytes smallest = 8_MiB;
 
-  /// Before a copy of n bytes is queued on `on`: whether it is timed. Then `end` follows, or nothing if the copy could
-  /// not be queued.
+  /// So many commands have been queued.
+  void queued(unsigned commands) noexcept { queued_ += commands; }
+  /// How many are under way, at the most.
+  [[nodiscard]] std::uint64_t under_way(cuda_driver const& d) noexcept {
+    while (under_way_ > 0 && take_oldest(d)) {
+    }
+    return queued_ - over_of_queued_;
+  }
+
+  /// Before a copy of n bytes is queued on `on`: whether it is timed, or its end noted. Then `end` follows, or nothing
+  /// if the copy could not be queued.
   [[nodiscard]] bool begin(cuda_driver const& d, bytes n, CUstream on) noexcept {
-    if (n < smallest) return false;
+    bool const last_known = under_way_ > 0 || queued_ - over_of_queued_ < unknown;
+    if (n < smallest && last_known) return false;
     if (under_way_ == most) take_oldest(d);
     if (under_way_ == most) return false;
     timed& t = ring_[(first_ + under_way_) % most];
@@ -30,9 +42,11 @@ class cuda_lane_timer {
     t.size = n;
     return true;
   }
-  /// It has been queued.
+  /// It has been queued, as have the commands that are its own.
   void end(cuda_driver const& d, CUstream on) noexcept {
-    if (d.event_record(ring_[(first_ + under_way_) % most].end, on) == CUDA_SUCCESS) ++under_way_;
+    timed& t = ring_[(first_ + under_way_) % most];
+    t.queued = queued_;
+    if (d.event_record(t.end, on) == CUDA_SUCCESS) ++under_way_;
   }
 
   /// What those that are over came to, each once.
@@ -53,9 +67,11 @@ class cuda_lane_timer {
 
  private:
   static constexpr std::size_t most = 8;
+  static constexpr std::uint64_t unknown = 64;  ///< commands of which none is noted: that one is
   struct timed {
     CUevent begin = nullptr, end = nullptr;
     bytes size = 0;
+    std::uint64_t queued = 0;  ///< commands up to its end
   };
 
   [[nodiscard]] static bool made(cuda_driver const& d, CUevent& e) noexcept {
@@ -66,8 +82,9 @@ class cuda_lane_timer {
   bool take_oldest(cuda_driver const& d) noexcept {
     timed const& t = ring_[first_];
     if (d.event_query(t.end) == CUDA_ERROR_NOT_READY) return false;
+    over_of_queued_ = t.queued;
     float ms = 0;
-    if (d.event_elapsed_time(&ms, t.begin, t.end) == CUDA_SUCCESS) {
+    if (t.size >= smallest && d.event_elapsed_time(&ms, t.begin, t.end) == CUDA_SUCCESS) {
       over_.add(t.size, time(static_cast<time::rep>(1e6 * static_cast<double>(ms))));
     }
     first_ = (first_ + 1) % most;
@@ -76,7 +93,8 @@ class cuda_lane_timer {
   }
 
   std::array<timed, most> ring_{};
-  std::size_t first_ = 0, under_way_ = 0;
+  std::size_t first_ = 0, under_way_ = 0;  ///< of those timed
+  std::uint64_t queued_ = 0, over_of_queued_ = 0;
   lane_load over_;
 };
 
