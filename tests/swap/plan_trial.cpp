@@ -126,11 +126,11 @@ TEST_CASE("a way that takes long to settle is looked at as often as it may be") 
   CHECK(r.steps(1, 1000) == r.first);
   (void)r.steps(14, 1000);
   r.trial.begin({r.first}, plan_trial::shorter, 3);
-  CHECK(r.steps(14, 1100) == nullptr);
+  CHECK(r.steps(14, 1040) == nullptr);
   CHECK(r.steps(8, 900) == nullptr);
   CHECK(r.steps(30, 1100) == nullptr);  // it stays
   r.trial.begin({r.first}, plan_trial::shorter, 3);
-  CHECK(r.steps(16, 1200) == nullptr);
+  CHECK(r.steps(16, 1150) == nullptr);
   r.trial.begin({r.second});  // it was not judged yet
   CHECK(r.steps(21, 1100) == nullptr);
   CHECK(r.steps(1, 1100) == r.first);
@@ -140,8 +140,8 @@ TEST_CASE("but no more often where steps take longer by far") {
   rig r;
   (void)r.steps(14, 1000);
   r.trial.begin({r.first}, plan_trial::shorter, 3);
-  CHECK(r.steps(13, 1101) == nullptr);
-  CHECK(r.steps(1, 1101) == r.first);
+  CHECK(r.steps(13, 1051) == nullptr);
+  CHECK(r.steps(1, 1051) == r.first);
 }
 
 TEST_CASE("what steps take is told once they have gone one way for long") {

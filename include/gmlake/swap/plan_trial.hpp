@@ -25,7 +25,7 @@ class plan_trial {
   /// So much of what steps take by one way those by another may take: as much, as they differ by so much anyway; less.
   static constexpr double alike = 1.01, shorter = 0.99;
   /// Where they take more, no further look is worth it.
-  static constexpr double hopeless = 1.1;
+  static constexpr double hopeless = 1.05;
 
   /// Steps go another way than `old` from now on, which is gone back to where they take more than `most` of what they
   /// took then; or the one before that, by what was asked of `old` too, where too few steps went by `old` to tell.
