@@ -525,8 +525,8 @@ TEST_CASE("who queues hundreds of copies does not wait for the device meanwhile"
     auto const all_queued = clock::now();
     must(streams.synchronize_device());
     CHECK(all_queued - began < (clock::now() - began) / 3);
-    CHECK(block.copied(4));
   }
+  CHECK(block.copied(4));
 }
 
 TEST_CASE("memory is mapped beside copies out, and beside calls that wait for them") {

@@ -6,7 +6,8 @@
 ///
 /// Copies are queued in pieces that wait for the device's gate, which is open but while its memory is mapped
 /// (`copy_gate`): a copy engine serves a stream for as long as that has nothing to wait for, and mapping would take a
-/// millisecond a handle beside copies out, another's copy of a single number all of their time.
+/// millisecond a handle beside copies out, another's copy of a single number all of their time. Behind hundreds that
+/// are under way they are whole, so that who queues them need not wait.
 
 #include <algorithm>
 #include <atomic>
@@ -114,8 +115,8 @@ class cuda_copier {
 
   using word = std::atomic<std::uint32_t>;
 
-  /// Commands of one stream that are under way, beyond which copies are queued whole and wait for nothing: it takes
-  /// some thousand, and who queues more waits for the device, with all locks that it holds.
+  /// Commands of one stream that are under way, beyond which copies are queued whole and wait for nothing: as it seems
+  /// it takes some thousand, and who queues more waits for the device, with all locks that it holds.
   static constexpr std::uint64_t most_waiting = 512;
 
   /// The driver tells by the addresses which way it goes. In pieces, each of which waits for the word to be 0; null: as

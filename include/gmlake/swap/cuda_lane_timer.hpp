@@ -25,34 +25,32 @@ class cuda_lane_timer {
   void queued(unsigned commands) noexcept { queued_ += commands; }
   /// How many are under way, at the most.
   [[nodiscard]] std::uint64_t under_way(cuda_driver const& d) noexcept {
-    while (under_way_ > 0 && take_oldest(d)) {
-    }
+    take_over(d);
     return queued_ - over_of_queued_;
   }
 
   /// Before a copy of n bytes is queued on `on`: whether it is timed, or its end noted. Then `end` follows, or nothing
   /// if the copy could not be queued.
   [[nodiscard]] bool begin(cuda_driver const& d, bytes n, CUstream on) noexcept {
-    bool const last_known = under_way_ > 0 || queued_ - over_of_queued_ < unknown;
+    bool const last_known = in_ring_ > 0 || queued_ - over_of_queued_ < unknown;
     if (n < smallest && last_known) return false;
-    if (under_way_ == most) take_oldest(d);
-    if (under_way_ == most) return false;
-    timed& t = ring_[(first_ + under_way_) % most];
+    if (in_ring_ == most) take_oldest(d);
+    if (in_ring_ == most) return false;
+    timed& t = ring_[(first_ + in_ring_) % most];
     if (!made(d, t.begin) || !made(d, t.end) || d.event_record(t.begin, on) != CUDA_SUCCESS) return false;
     t.size = n;
     return true;
   }
   /// It has been queued, as have the commands that are its own.
   void end(cuda_driver const& d, CUstream on) noexcept {
-    timed& t = ring_[(first_ + under_way_) % most];
+    timed& t = ring_[(first_ + in_ring_) % most];
     t.queued = queued_;
-    if (d.event_record(t.end, on) == CUDA_SUCCESS) ++under_way_;
+    if (d.event_record(t.end, on) == CUDA_SUCCESS) ++in_ring_;
   }
 
   /// What those that are over came to, each once.
   [[nodiscard]] lane_load take(cuda_driver const& d) noexcept {
-    while (under_way_ > 0 && take_oldest(d)) {
-    }
+    take_over(d);
     return std::exchange(over_, {});
   }
 
@@ -78,6 +76,11 @@ class cuda_lane_timer {
     return e != nullptr || d.event_create(&e, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
   }
 
+  /// All that are over.
+  void take_over(cuda_driver const& d) noexcept {
+    while (in_ring_ > 0 && take_oldest(d)) {
+    }
+  }
   /// Whether it is over.
   bool take_oldest(cuda_driver const& d) noexcept {
     timed const& t = ring_[first_];
@@ -88,12 +91,12 @@ class cuda_lane_timer {
       over_.add(t.size, time(static_cast<time::rep>(1e6 * static_cast<double>(ms))));
     }
     first_ = (first_ + 1) % most;
-    --under_way_;
+    --in_ring_;
     return true;
   }
 
   std::array<timed, most> ring_{};
-  std::size_t first_ = 0, under_way_ = 0;  ///< of those timed
+  std::size_t first_ = 0, in_ring_ = 0;
   std::uint64_t queued_ = 0, over_of_queued_ = 0;
   lane_load over_;
 };
