@@ -90,7 +90,7 @@ class emulated_program {
       if (auto done = pager_->access(held_[v.slot], stream_, false, true, job_); !done) return done;
       (void)pager_->end_operation(job_);
       // Those too small to leave need none.
-      if (now().of->variables[v.variable].has_copy) (void)pager_->keep_copy(held_[v.slot]);
+      if (now().of->variables[v.variable].has_copy) (void)pager_->set_read_only(held_[v.slot], true);
     }
     return {};
   }

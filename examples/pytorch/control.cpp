@@ -58,7 +58,7 @@ using namespace gmlake;
 
 extern "C" {
 
-GMLAKE_EXPORT int gmlake_abi_version() { return 5; }
+GMLAKE_EXPORT int gmlake_abi_version() { return 6; }
 
 GMLAKE_EXPORT char const* gmlake_configure(char const* text) {
   return attempt([&] {

@@ -19,12 +19,19 @@ void check(result<void> const& done) {
 
 [[nodiscard]] stream to_stream(void* s) { return static_cast<stream>(reinterpret_cast<std::uintptr_t>(s)); }
 
-/// The swapper of the block's device. Throws where the block is none of gmlake's, or none was ever swappable.
-[[nodiscard]] torch_swapper& swapper_of(void const* block) {
+/// The swapper of the block's device; null where there is none. Throws where the block is none of gmlake's.
+[[nodiscard]] torch_swapper* swapper_there(void const* block) {
   torch_registry::owner const o = torch_process::get().owner(block);
   if (o.pool == nullptr) throw torch_failure("gmlake: the memory is not gmlake's");
-  torch_swapper* const s = o.device->swapper();
-  if (s == nullptr) throw torch_failure("gmlake: the tensor was not made inside gmlake.swappable()");
+  return o.device->swapper();
+}
+/// Throws where the block is not swappable, too.
+[[nodiscard]] torch_swapper& swapper_of(void const* block) {
+  torch_swapper* const s = swapper_there(block);
+  if (s == nullptr || !s->knows(to_address(block))) {
+    throw torch_failure("gmlake: the tensor was not made inside gmlake.swappable(), or has less than " +
+                        in_units(torch_swapper::smallest));
+  }
   return *s;
 }
 
@@ -33,11 +40,19 @@ void check(result<void> const& done) {
   return d != nullptr ? d->swapper() : nullptr;
 }
 
+/// Throws where nothing was ever swappable.
+[[nodiscard]] torch_swapper& swapper_to_pause(int device) {
+  torch_swapper* const s = swapper_on(device);
+  if (s == nullptr) throw torch_failure("gmlake: nothing was made swappable on device " + std::to_string(device));
+  return *s;
+}
+
 [[nodiscard]] torch_swapper& made_swapper(int device) { return torch_process::get().device(device).make_swapper(); }
 
 void tell(swap::pause_outcome const& o, unsigned long long* moved, char const* what) {
   if (moved != nullptr) *moved = o.moved;
-  if (o.stayed == 0) return;
+  if (o.stayed == 0 && o.why.call[0] == '\0') return;
+  if (o.stayed == 0) throw torch_failure("gmlake: memory could not be given back: " + describe(o.why));
   throw torch_failure("gmlake: " + in_units(o.stayed) + " could not be " + what + ": " + describe(o.why));
 }
 
@@ -67,18 +82,31 @@ GMLAKE_EXPORT char const* gmlake_swap_in(void* block, void* on) {
 GMLAKE_EXPORT char const* gmlake_prefetch(void* block) {
   return attempt([&] { check(swapper_of(block).prefetch(to_address(block))); });
 }
+/// Says what is wrong with a block that can't leave.
+GMLAKE_EXPORT char const* gmlake_swap_check(void* block) {
+  return attempt([&] { (void)swapper_of(block); });
+}
+GMLAKE_EXPORT unsigned long long gmlake_swap_smallest() { return torch_swapper::smallest; }
+GMLAKE_EXPORT char const* gmlake_pin(void* block, void* on) {
+  return attempt([&] { check(swapper_of(block).pin(to_address(block), to_stream(on))); });
+}
+GMLAKE_EXPORT char const* gmlake_unpin(void* block) {
+  return attempt([&] { check(swapper_of(block).unpin(to_address(block))); });
+}
+/// No effect on what is not swappable.
+GMLAKE_EXPORT char const* gmlake_read_only(void* block, int value) {
+  return attempt([&] {
+    if (torch_swapper* const s = swapper_there(block)) check(s->set_read_only(to_address(block), value != 0));
+  });
+}
 GMLAKE_EXPORT char const* gmlake_pause(int device, long long group, int keeping, unsigned long long* moved) {
   return attempt([&] {
-    if (torch_swapper* const s = swapper_on(device)) {
-      tell(s->pause(static_cast<swap::tag>(group), keeping != 0), moved, "paused");
-    }
+    tell(swapper_to_pause(device).pause(static_cast<swap::tag>(group), keeping != 0), moved, "paused");
   });
 }
 GMLAKE_EXPORT char const* gmlake_resume(int device, long long group, unsigned long long* moved) {
   return attempt([&] {
-    if (torch_swapper* const s = swapper_on(device)) {
-      tell(s->resume(static_cast<swap::tag>(group)), moved, "resumed");
-    }
+    tell(swapper_to_pause(device).resume(static_cast<swap::tag>(group)), moved, "resumed");
   });
 }
 GMLAKE_EXPORT char const* gmlake_pin_host(int device, unsigned long long n) {
@@ -128,9 +156,6 @@ GMLAKE_EXPORT char const* gmlake_job_begin(int device, void* on, unsigned priori
 }
 GMLAKE_EXPORT char const* gmlake_job_end(int device, void* on) {
   return attempt([&] { check(made_swapper(device).end_job(to_stream(on))); });
-}
-GMLAKE_EXPORT char const* gmlake_page_read_only(void* block) {
-  return attempt([&] { check(swapper_of(block).keep_copy(to_address(block))); });
 }
 
 }  // extern "C"

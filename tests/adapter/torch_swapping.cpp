@@ -62,6 +62,46 @@ TEST_CASE("what is not swappable goes by the pool, and can't leave") {
   CHECK(swapper.figures().swaps.swappable == 0);
 }
 
+TEST_CASE("what is asked to be swappable is, within paging too, and says so; pinned, it stays") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  REQUIRE(swapper.start(200_MiB));
+  address const asked = swappable(r, torch_swapper::smallest);
+  address const not_asked = r.take(torch_swapper::smallest, s);
+  (void)swapper.end_operation(s);
+  CHECK(swapper.knows(asked));
+  CHECK_FALSE(swapper.knows(not_asked));
+  CHECK_FALSE(swapper.knows(asked + 1));
+  must(swapper.pin(asked, s));
+  CHECK_FALSE(swapper.swap_out(asked, s));
+  must(swapper.unpin(asked));
+  CHECK(swapper.unpin(asked).error().code == errc::invalid_argument);
+  must(swapper.pin(not_asked, s));  // it never leaves
+  must(swapper.unpin(not_asked));
+  must(swapper.swap_out(asked, s));
+  CHECK(swapper.stop(1_GiB).stayed == 0);
+  for (address const at : {asked, not_asked}) r.give(at);
+  r.destroy();
+}
+
+TEST_CASE("what nobody writes leaves without being copied again, until somebody may") {
+  torch_rig r(swapping());
+  torch_swapper& swapper = r.device().make_swapper();
+  address const at = swappable(r, 64_MiB, 1);
+  must(swapper.set_read_only(at, true));
+  auto const copied_by_a_pause = [&] {
+    bytes const before = swapper.figures().swaps.copied_out;
+    CHECK(swapper.pause(swap::tag{1}, true).moved == 64_MiB);
+    CHECK(swapper.resume(swap::tag{1}).moved == 64_MiB);
+    return swapper.figures().swaps.copied_out - before;
+  };
+  CHECK(copied_by_a_pause() == 64_MiB);
+  CHECK(copied_by_a_pause() == 0);
+  must(swapper.set_read_only(at, false));
+  CHECK(copied_by_a_pause() == 64_MiB);
+  r.give(at);
+}
+
 TEST_CASE("a paused group's memory is the device's") {
   torch_rig r(swapping());
   torch_swapper& swapper = r.device().make_swapper();

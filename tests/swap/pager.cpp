@@ -182,7 +182,7 @@ TEST_CASE("weights, their states and what is frozen leave by schedule too, over 
     pager_rig r(options(limit));
     paged_program<pager> run(*r.memory, p);
     for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
-      if (p.variables[v].has_copy) must(r.memory->keep_copy(run.at(v)));
+      if (p.variables[v].has_copy) must(r.memory->set_read_only(run.at(v), true));
     }
     run.after_each = [&] { REQUIRE(r.reserved() <= limit); };
     for (int k = 0; k < 5; ++k) run.step();
@@ -673,7 +673,7 @@ TEST_CASE("pinned blocks stay, groups pause and resume, frozen ones may be writt
   address const b = r.take(mib, 2);
   (void)r.memory->end_operation();
   must(r.memory->pin(b, work));
-  must(r.memory->keep_copy(a));
+  must(r.memory->set_read_only(a, true));
   address const c = must(r.memory->allocate(3 * mib, work));
   CHECK(r.state(b) == residency::mapped);
   CHECK(r.state(a) == residency::absent);

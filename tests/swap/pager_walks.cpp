@@ -103,7 +103,7 @@ void walk(std::uint64_t seed, bool faults, bool background, swap::pager_stats& s
       if (r.below(10) == 0 && !one.program().variables.empty()) {
         auto const v = static_cast<std::uint32_t>(r.below(one.program().variables.size()));
         if (one.at(v) != address{}) one.touch(v);
-        if (one.at(v) != address{} && r.below(2) == 0) (void)memory.keep_copy(one.at(v)).has_value();
+        if (one.at(v) != address{} && r.below(2) == 0) (void)memory.set_read_only(one.at(v), true).has_value();
       }
       r.sound();
     }

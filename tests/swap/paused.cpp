@@ -7,7 +7,10 @@
 
 #include <doctest/doctest.h>
 
+#include "gmlake/swap/load.hpp"
 #include "gmlake/swap/pager.hpp"
+#include "tests/swap/paged_program.hpp"
+#include "tests/swap/programs.hpp"
 #include "tests/swap/swap_rig.hpp"
 
 namespace gmlake::test {
@@ -28,6 +31,88 @@ constexpr tag rollout{1}, training{2};
   r.fill(at, n, value);
   (void)memory.end_operation();
   return at;
+}
+
+/// All that a program makes by it is of one group.
+struct grouped {
+  pager* memory;
+  tag group;
+
+  [[nodiscard]] result<address> allocate(bytes n, stream on, tag, swap::job_id job) const noexcept {
+    return memory->allocate(n, on, group, job);
+  }
+  template <class... A>
+  auto deallocate(A... all) const noexcept {
+    return memory->deallocate(all...);
+  }
+  template <class... A>
+  auto access(A... all) const noexcept {
+    return memory->access(all...);
+  }
+  template <class... A>
+  auto end_operation(A... all) const noexcept {
+    return memory->end_operation(all...);
+  }
+  template <class... A>
+  void took(A... all) const noexcept {
+    memory->took(all...);
+  }
+  template <class... A>
+  void begin_step(A... all) const noexcept {
+    memory->begin_step(all...);
+  }
+  template <class... A>
+  auto may_go(A... all) const noexcept {
+    return memory->may_go(all...);
+  }
+  template <class... A>
+  auto set_recompute(A... all) const noexcept {
+    return memory->set_recompute(std::move(all)...);
+  }
+};
+
+TEST_CASE("all of a group can leave, whatever schedules would have stay") {
+  swap::program p = swap::programs::scaled_to(swap::programs::cnn(1, {.stages = 2, .blocks = 2, .layers = 4}), 10e6, 60e6);
+  for (swap::variable& v : p.variables) v.size = (v.size + 500'000) / 1'000'000 * mib;
+  std::erase_if(p.variables, [](swap::variable const& v) { return v.size == 0; });
+  bytes const limit = swap::peak_of(swap::loads_of(p)) * 3 / 4 / mib * mib;
+  for (tag const group : {tag{}, training}) {
+    swap_rig r({.device = 256_MiB, .host = 512_MiB});
+    pager memory(*r.pool, {.limit = limit, .leave_mapped = false, .ahead = {}, .look_every = {}});
+    grouped by{&memory, group};
+    paged_program<grouped> run(by, p);
+    for (int k = 0; k < 8; ++k) run.step();
+    CHECK(memory.stats().steps_by_schedule >= 4);
+    for (std::size_t i = 0; i < p.operations.size() / 2; ++i) (void)run.advance();
+    std::size_t live = 0, stay = 0;
+    for (std::uint32_t v = 0; v < p.variables.size(); ++v) {
+      if (run.at(v) == address{}) continue;
+      ++live;
+      if (!r.pool->residency_of(run.at(v))) ++stay;
+    }
+    CHECK(live > 0);
+    if (group == tag{}) CHECK(stay > 0);  // so schedules do
+    else CHECK(stay == 0);
+    swap::pause_outcome const out = memory.pause(group);
+    CHECK(out.stayed == 0);
+    for (std::uint32_t v = 0; group != tag{} && v < p.variables.size(); ++v) {
+      if (run.at(v) != address{}) CHECK(r.state(run.at(v)) == residency::absent);
+    }
+    run.step();
+  }
+}
+
+TEST_CASE("what is small for the pager, but asked for or in a group, can leave") {
+  swap_rig r({.device = 32 * mib});
+  pager memory(*r.pool, {.limit = 32 * mib, .smallest = 4 * mib});
+  address const small = must(memory.allocate(2 * mib, work));
+  address const asked = must(memory.allocate(2 * mib, work, {}, {}, placement::movable));
+  address const grouped = must(memory.allocate(2 * mib, work, training));
+  address const large = must(memory.allocate(4 * mib, work));
+  (void)memory.end_operation();
+  CHECK_FALSE(memory.swap_out(small, work));
+  for (address const at : {asked, grouped, large}) must(memory.swap_out(at, work));
+  for (address const at : {small, asked, grouped, large}) must(memory.deallocate(at));
 }
 
 TEST_CASE("a paused group stays so when paging ends, and is resumed afterwards") {

@@ -143,7 +143,7 @@ TEST_CASE("a copy of a block without its contents is never taken for them") {
   CHECK(r.memory->resume(swap::tag{}).stayed == 0);
   std::memset(to_pointer(at), 0, mib);
   CHECK(r.memory->pause(swap::tag{}).stayed == 0);
-  must(r.memory->keep_copy(at));
+  must(r.memory->set_read_only(at, true));
   CHECK(r.memory->resume(swap::tag{}).stayed == 0);
   r.run->touch(v);
   must(r.memory->swap_out(at, work));

@@ -57,6 +57,20 @@ TEST_CASE("a watcher is told while the memory is there still, and as soon as oth
   CHECK(nccl.told == 2);
 }
 
+TEST_CASE("who watches what is absent is told when memory has come; nobody can't watch") {
+  swap_rig r;
+  address const b = r.take(2 * mib);
+  CHECK(r.pool->watch(b, {}).error().code == errc::invalid_argument);
+  must(r.pool->swap_out(b, work));
+  must(r.pool->settle());
+  registrant nccl{.rig = &r, .registered = false};
+  (void)must(r.pool->watch(b, nccl.callback()));
+  CHECK(nccl.told == 0);
+  must(r.pool->swap_in(b, work));
+  CHECK(nccl.registered);
+  CHECK(nccl.wrong == 0);
+}
+
 TEST_CASE("a watcher that minds keeps a block mapped") {
   swap_rig r;
   address const b = r.take(2 * mib, work, tag{1});

@@ -55,6 +55,11 @@ long long gmlake_swappable(long long g) { long long before = group; group = g; r
 const char* gmlake_swap_out(void* block, void* s) { return "gmlake: not swappable"; }
 const char* gmlake_swap_in(void* block, void* s) { return NULL; }
 const char* gmlake_prefetch(void* block) { return NULL; }
+const char* gmlake_swap_check(void* block) { return NULL; }
+unsigned long long gmlake_swap_smallest(void) { return 4 << 20; }
+const char* gmlake_pin(void* block, void* on) { return NULL; }
+const char* gmlake_unpin(void* block) { return NULL; }
+const char* gmlake_read_only(void* block, int value) { return NULL; }
 const char* gmlake_pause(int device, long long g, int keep, unsigned long long* moved) {
   *moved = 1000 * g + 10 * device + keep;
   return NULL;
@@ -69,7 +74,6 @@ void gmlake_page_took(int device, long long number, long long ns) {}
 void gmlake_page_step(int device, void* on, int timed) {}
 const char* gmlake_job_begin(int device, void* on, unsigned priority) { return NULL; }
 const char* gmlake_job_end(int device, void* on) { return NULL; }
-const char* gmlake_page_read_only(void* block) { return NULL; }
 const char* gmlake_page_operators(int announced) { return NULL; }
 const char* gmlake_page_wrapped(void) { return NULL; }
 const char* gmlake_record_start(void) { begun = 1; marks[0] = 0; return NULL; }
@@ -140,7 +144,7 @@ sys.modules["torch.optim"], sys.modules["torch.optim.optimizer"] = types.ModuleT
 """
 
 
-def compiled(to, abi=5):
+def compiled(to, abi=6):
     source = to.with_suffix(".c")
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-DABI={abi}", str(source), "-o", str(to)], check=True)
@@ -264,7 +268,7 @@ def test_a_full_library_that_cannot_be_loaded_gives_way_to_the_plain_one_and_say
 def test_a_library_of_another_interface_is_refused(place):
     compiled(place.lib / "libgmlake_torch_full.so", abi=1)
     done = place.python("-c", "import gmlake; gmlake.enable(level='full')", expect=1)
-    assert "interface 1 and this package 5" in done.stderr
+    assert "interface 1 and this package 6" in done.stderr
 
 
 def test_without_a_library_the_error_names_the_place(place):

@@ -234,7 +234,7 @@ def test_where_gmlake_is_switched_off_nothing_can_be_moved():
 )
 def test_what_holds_no_tensors_cannot_be_moved(monkeypatch, what):
     monkeypatch.setattr(gmlake.activation, "in_use", lambda: None)
-    for move in (gmlake.swap_out, gmlake.swap_in, gmlake.prefetch):
+    for move in (gmlake.swap_out, gmlake.swap_in, gmlake.prefetch, gmlake.pin, gmlake.unpin, gmlake.read_only):
         with pytest.raises(gmlake.Error, match="takes tensors, modules"):
             move(what)
 
@@ -258,3 +258,22 @@ def test_a_second_swap_inside_the_first_is_an_error(monkeypatch):
 def test_a_limit_that_is_no_size_is_an_error():
     with pytest.raises(gmlake.Error):
         gmlake.swap("much", device=0).__enter__()
+
+
+class Leaving:
+    """The library, for what can leave."""
+
+    def number(self, name):
+        return 4 << 20
+
+    def do(self, name, pointer):
+        raise gmlake.Error(f"{name}: {pointer} can't leave")
+
+
+@pytest.mark.parametrize("move", [gmlake.swap_out, gmlake.swap_in, gmlake.prefetch, gmlake.pin, gmlake.unpin])
+def test_of_collections_only_what_is_on_a_gpu_is_moved(monkeypatch, move):
+    monkeypatch.setattr(gmlake.activation, "in_use", Leaving)
+    count = torch.zeros(())
+    move({"step": count, "lr": 0.1}, [torch.zeros(1 << 22)], torch.nn.Linear(2048, 2048))
+    with pytest.raises(gmlake.Error, match="cpu is not in the memory of a GPU"):
+        move(count)

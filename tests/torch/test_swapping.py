@@ -117,6 +117,70 @@ def test_what_is_not_swappable_is_an_error_and_stays():
     assert wrong(tensor, 1).item() == 0
 
 
+def test_what_is_too_small_to_leave_is_an_error_by_itself():
+    small = swappable(1 * MiB, 1)
+    with pytest.raises(gmlake.Error, match="less than 4.00 MiB"):
+        gmlake.swap_out(small)
+    with pytest.raises(gmlake.Error, match="not in the memory of a GPU"):
+        gmlake.swap_out(torch.zeros(8))
+
+
+def test_of_a_module_and_its_optimizers_state_all_that_is_large_leaves():
+    with gmlake.swappable():
+        model = torch.nn.Linear(2048, 2048).cuda()
+        optimizer = torch.optim.AdamW(model.parameters())
+        model(torch.ones(4, 2048, device="cuda")).sum().backward()
+        optimizer.step()
+    before = figure("swap_departures")
+    gmlake.swap_out(model, optimizer.state_dict())
+    torch.cuda.synchronize()
+    gmlake.prefetch(model)
+    gmlake.swap_in(model, optimizer.state_dict())
+    moments = optimizer.state[model.weight]
+    expected = torch.full_like(model.weight, 0.4)  # a tenth of the gradient
+    assert torch.allclose(moments["exp_avg"], expected)
+    gmlake.pause()
+    gmlake.resume()
+    assert torch.allclose(moments["exp_avg"], expected)
+    assert figure("swap_departures") >= before + 3  # the weights and their two moments
+
+
+def test_a_large_tensor_among_others_that_cant_leave_is_an_error_and_all_stay():
+    first, plain = swappable(64 * MiB, 1), filled(64 * MiB, 2)
+    with pytest.raises(gmlake.Error, match="swappable"):
+        gmlake.swap_out([first, plain])
+    assert wrong(first, 1).item() == wrong(plain, 2).item() == 0
+
+
+def test_what_is_pinned_stays_until_it_is_unpinned():
+    tensor = swappable(64 * MiB, 6, "pinned")
+    gmlake.pin(tensor)
+    with pytest.raises(gmlake.Error, match="paused"):
+        gmlake.pause("pinned")
+    assert wrong(tensor, 6).item() == 0
+    gmlake.unpin(tensor)
+    with pytest.raises(gmlake.Error):
+        gmlake.unpin(tensor)
+    assert gmlake.pause("pinned") == 64 * MiB
+    gmlake.resume("pinned")
+    assert wrong(tensor, 6).item() == 0
+
+
+def test_what_nobody_writes_is_copied_to_the_host_once():
+    tensor = swappable(64 * MiB, 7, "weights")
+    gmlake.read_only(tensor)
+    copied = [figure("swap_copied_out")]
+    for again in range(3):
+        if again == 2:
+            gmlake.read_only(tensor, value=False)
+            tensor.fill_(8)
+        gmlake.pause("weights")
+        gmlake.resume("weights")
+        copied.append(figure("swap_copied_out"))
+    assert [b - a for a, b in zip(copied, copied[1:])] == [64 * MiB, 0, 64 * MiB]
+    assert wrong(tensor, 8).item() == 0
+
+
 def test_a_tag_that_nobody_knows_is_an_error():
     with pytest.raises(gmlake.Error, match="nothing was made swappable"):
         gmlake.pause("nobody's")

@@ -35,8 +35,10 @@ __all__ = [
     "one_handle",
     "own_chunks",
     "pause",
+    "pin",
     "pin_host",
     "prefetch",
+    "read_only",
     "record",
     "report",
     "resume",
@@ -51,6 +53,7 @@ __all__ = [
     "swap_out",
     "swappable",
     "trim",
+    "unpin",
 ]
 
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -160,21 +163,42 @@ def swappable(tag: Hashable = None, device: Any = None) -> Iterator[None]:
 
 
 def swap_out(*what: Any) -> None:
-    """Sends the memory of tensors, or of modules' parameters and buffers, to the host, behind the work queued on the
-    current stream. Until `swap_in`, nothing may use them, but they may be freed. Raises `Error` for what is neither, or
-    was not made inside `swappable`, and where the host has no memory: then it stays."""
+    """Sends the memory of tensors to the host, behind the work queued on the current stream; or of all that is large
+    enough in modules, lists, tuples and dictionaries, as optimizers' states are. Until `swap_in`, nothing may use them,
+    but they may be freed. Raises `Error` for anything else, for a tensor that can't leave or a large one among them, as
+    it was not made inside `swappable`: then nothing has left; and where the host has no memory: then that stays."""
     swapping.move("gmlake_swap_out", what)
 
 
 def swap_in(*what: Any) -> None:
     """What is queued on the current stream from now on finds these tensors' contents, at their addresses. Raises `Error`
-    where there is no memory: then they are on the host still."""
+    as `swap_out` does, and where there is no memory: then they are on the host still."""
     swapping.move("gmlake_swap_in", what)
 
 
 def prefetch(*what: Any) -> None:
     """Starts to bring tensors back, for a `swap_in` to come. Raises `Error` as that does."""
-    swapping.move("gmlake_prefetch", what)
+    swapping.move("gmlake_prefetch", what, on_stream=False)
+
+
+def pin(*what: Any) -> None:
+    """Brings tensors back, where they stay, on the memory that they have then, until they are unpinned as often: for who
+    registers memory with a network card or the like, or uses it unseen inside `swap`. Takes what `swap_out` takes, and
+    raises `Error` as that does."""
+    swapping.move("gmlake_pin", what)
+
+
+def unpin(*what: Any) -> None:
+    """Ends a `pin`. Raises `Error` for what is not pinned."""
+    swapping.move("gmlake_unpin", what, on_stream=False)
+
+
+def read_only(*what: Any, value: bool = True) -> None:
+    """Says that nobody writes these tensors, or modules' parameters and buffers, from now on, until that ends by a false
+    `value`: once they have left, their copy stays on the host, and they leave again without being copied. What writes
+    them all the same is lost then, but for operators inside `swap`, which end it. No effect on what can't leave. Raises
+    `Error` for what is neither."""
+    swapping.read_only(what, value)
 
 
 def pause(tag: Hashable = None, keep: bool = True, device: Any = None) -> int:

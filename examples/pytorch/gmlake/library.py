@@ -13,7 +13,7 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent / "lib"
-ABI_VERSION = 5
+ABI_VERSION = 6
 LEVELS = ("full", "plain")
 
 _STATUS = _TEXT = ctypes.c_char_p
@@ -36,6 +36,11 @@ _SIGNATURES = {
     "gmlake_swap_out": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
     "gmlake_swap_in": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
     "gmlake_prefetch": (_STATUS, [ctypes.c_void_p]),
+    "gmlake_swap_check": (_STATUS, [ctypes.c_void_p]),
+    "gmlake_swap_smallest": (ctypes.c_ulonglong, []),
+    "gmlake_pin": (_STATUS, [ctypes.c_void_p, ctypes.c_void_p]),
+    "gmlake_unpin": (_STATUS, [ctypes.c_void_p]),
+    "gmlake_read_only": (_STATUS, [ctypes.c_void_p, ctypes.c_int]),
     "gmlake_pause": (_STATUS, [ctypes.c_int, ctypes.c_longlong, ctypes.c_int, ctypes.POINTER(ctypes.c_ulonglong)]),
     "gmlake_resume": (_STATUS, [ctypes.c_int, ctypes.c_longlong, ctypes.POINTER(ctypes.c_ulonglong)]),
     "gmlake_pin_host": (_STATUS, [ctypes.c_int, ctypes.c_ulonglong]),
@@ -50,7 +55,6 @@ _SIGNATURES = {
     "gmlake_page_step": (None, [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]),
     "gmlake_job_begin": (_STATUS, [ctypes.c_int, ctypes.c_void_p, ctypes.c_uint]),
     "gmlake_job_end": (_STATUS, [ctypes.c_int, ctypes.c_void_p]),
-    "gmlake_page_read_only": (_STATUS, [ctypes.c_void_p]),
     "gmlake_record_start": (_STATUS, []),
     "gmlake_record_mark": (_STATUS, [ctypes.c_char_p]),
     "gmlake_note_access": (_STATUS, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),

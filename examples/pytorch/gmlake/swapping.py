@@ -32,17 +32,45 @@ def swappable(device: int, tag: Hashable) -> Iterator[None]:
         library.number("gmlake_swappable", before)
 
 
-def move(what: str, tensors: tuple[Any, ...]) -> None:
-    """Calls a function of the library for each memory that tensors or modules lie in."""
+def move(name: str, what: tuple[Any, ...], on_stream: bool = True) -> None:
+    """Calls a function of the library for each memory that can leave of tensors, modules and so on."""
+    import torch
+
+    library = activation.in_use()
+    for pointer, device in _leaving(library, what).items():
+        library.do(name, pointer, *([torch.cuda.current_stream(device).cuda_stream] if on_stream else []))
+
+
+def _leaving(library: Library, what: tuple[Any, ...]) -> dict[int, Any]:
+    """Where memory that can leave begins, and on which device. What is small in modules and collections, or is not on a
+    GPU, is passed over, as biases and optimizers' counts are. Raises `Error` for all else that can't leave."""
     import torch
 
     from .operators import storage, tensors_in
 
+    tensors = [(tensor, isinstance(one, torch.Tensor)) for one in what for tensor in tensors_in(one)]
+    smallest = library.number("gmlake_swap_smallest")
+    found = {}
+    for tensor, alone in tensors:
+        if alone and not tensor.is_cuda:
+            raise Error(f"gmlake: a tensor on {tensor.device} is not in the memory of a GPU")
+        pointer = storage(tensor) if tensor.is_cuda else None
+        if pointer is None or (not alone and tensor.untyped_storage().nbytes() < smallest):
+            continue
+        library.do("gmlake_swap_check", pointer)
+        found[pointer] = tensor.device
+    return found
+
+
+def read_only(what: Sequence[Any], value: bool) -> None:
+    """See `gmlake.read_only`."""
+    from .operators import storage, tensors_in
+
     library = activation.in_use()
-    for pointer, device in {storage(tensor): tensor.device for tensor in tensors_in(tensors)}.items():
+    for tensor in [tensor for one in what for tensor in tensors_in(one)]:
+        pointer = storage(tensor) if tensor.is_cuda else None
         if pointer is not None:
-            streams = () if what == "gmlake_prefetch" else (torch.cuda.current_stream(device).cuda_stream,)
-            library.do(what, pointer, *streams)
+            library.do("gmlake_read_only", pointer, value)
 
 
 def pause(device: int, tag: Hashable, keep: bool) -> int:
@@ -80,7 +108,6 @@ def paged(device: int, limit: int, frozen: Sequence[Any]) -> Iterator[None]:
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    from .operators import storages
     from .paging import Loops, announced
 
     torch.cuda.init()
@@ -89,9 +116,7 @@ def paged(device: int, limit: int, frozen: Sequence[Any]) -> Iterator[None]:
     _paged[device] = None
     try:
         library.do("gmlake_page_start", device, limit)
-        for one in frozen:
-            for pointer in storages(one):
-                library.do("gmlake_page_read_only", pointer)
+        read_only(frozen, True)
         with announced(library, device) as mode:
             loops = _paged[device] = Loops(library, device, mode)
 

@@ -433,11 +433,11 @@ class torch_device {
 
   [[nodiscard, gnu::cold]] result<address> allocate_swappable(torch_swapper& swapper, request const& r,
                                                               swap::tag group) {
-    bool const leaves = r.where == placement::movable || (r.where == placement::anywhere && swapper.paging());
-    if (!leaves) return allocate_main(r);
-    result<address> block = swapper.allocate(r.size, r.on, group);
+    bool const asked = r.where == placement::movable;
+    if (!asked && !(r.where == placement::anywhere && swapper.paging())) return allocate_main(r);
+    result<address> block = swapper.allocate(r.size, r.on, group, asked);
     if (!block && block.error().code == errc::out_of_memory && ask_for_help(block.error().account)) {
-      block = swapper.allocate(r.size, r.on, group);
+      block = swapper.allocate(r.size, r.on, group, asked);
     }
     return block ? served(*block) : allocate_elsewhere(r, block.error());
   }

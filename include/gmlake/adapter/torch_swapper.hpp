@@ -29,6 +29,9 @@ struct torch_swap_figures {
 
 class torch_swapper {
  public:
+  /// Requests below that are not swappable: a block that is owns whole granules, of 2 MiB.
+  static constexpr bytes smallest = 4_MiB;
+
   virtual ~torch_swapper() = default;
 
   /// Whether this thread is in a swapper's call, which holds locks: to free a block then would be to wait for itself.
@@ -39,8 +42,8 @@ class torch_swapper {
 
   // ---- blocks, of the main pool; swappable ones or not
 
-  /// Swappable, in the group, if it is large enough.
-  [[nodiscard]] virtual result<address> allocate(bytes n, stream on, swap::tag group) noexcept = 0;
+  /// Swappable, in the group, if it is large enough: `smallest` where it is asked for, else as a pager likes it.
+  [[nodiscard]] virtual result<address> allocate(bytes n, stream on, swap::tag group, bool asked) noexcept = 0;
   [[nodiscard]] virtual result<void> deallocate(address block) noexcept = 0;
   [[nodiscard]] virtual result<void> record_stream(address block, stream on) noexcept = 0;
 
@@ -49,8 +52,14 @@ class torch_swapper {
   [[nodiscard]] virtual result<void> swap_out(address block, stream last) noexcept = 0;
   [[nodiscard]] virtual result<void> swap_in(address block, stream on) noexcept = 0;
   [[nodiscard]] virtual result<void> prefetch(address block) noexcept = 0;
-  /// Brings a block back for good. No effect on what is not swappable.
+  /// Whether the block can leave.
+  [[nodiscard]] virtual bool knows(address block) const noexcept = 0;
+  /// Brings a block back, where it stays until it is unpinned as often. No effect on what is not swappable.
   [[nodiscard]] virtual result<void> pin(address block, stream on) noexcept = 0;
+  /// Error: `invalid_argument` where it isn't pinned. No effect on what is not swappable.
+  [[nodiscard]] virtual result<void> unpin(address block) noexcept = 0;
+  /// Whether nobody writes the block from now on: its host copy stays good then. No effect on what is not swappable.
+  [[nodiscard]] virtual result<void> set_read_only(address block, bool read_only) noexcept = 0;
   [[nodiscard]] virtual swap::pause_outcome pause(swap::tag group, bool keeping) noexcept = 0;
   [[nodiscard]] virtual swap::pause_outcome resume(swap::tag group) noexcept = 0;
   /// Makes the host pool hold so much free memory, as pinning takes long. Errors: the host pool's.
@@ -81,8 +90,6 @@ class torch_swapper {
   [[nodiscard]] virtual result<void> begin_job(stream on, std::uint32_t priority) noexcept = 0;
   /// Precondition: none of its operations is running. Error: `invalid_argument` where the stream is no job's.
   [[nodiscard]] virtual result<void> end_job(stream on) noexcept = 0;
-  /// Nobody writes the block from now on: its host copy stays good. No effect on what is not swappable.
-  [[nodiscard]] virtual result<void> keep_copy(address block) noexcept = 0;
 
   [[nodiscard]] virtual torch_swap_figures figures() const noexcept = 0;
 };

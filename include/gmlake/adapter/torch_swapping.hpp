@@ -94,8 +94,6 @@ class torch_swapping final : public torch_swapper {
  public:
   using copying = torch_copying<Streams, Copies>;
 
-  /// Requests below that are not swappable: a block that is owns whole granules, of 2 MiB.
-  static constexpr bytes smallest = 4_MiB;
   /// Those that a pager makes swappable by itself: each has the beginning of a chunk, and mappings of its own.
   static constexpr bytes smallest_paged = 8_MiB;
   /// Those whose comings and goings schedules know.
@@ -126,8 +124,8 @@ class torch_swapping final : public torch_swapper {
     worker_.emplace(pool_);
   }
 
-  result<address> allocate(bytes n, stream on, swap::tag group) noexcept override {
-    return pager_->allocate(n, on, group, job_of(on).id);
+  result<address> allocate(bytes n, stream on, swap::tag group, bool asked) noexcept override {
+    return pager_->allocate(n, on, group, job_of(on).id, asked ? placement::movable : placement::anywhere);
   }
   result<void> deallocate(address block) noexcept override { return pager_->deallocate(block); }
   result<void> record_stream(address block, stream on) noexcept override { return pager_->record_stream(block, on); }
@@ -141,7 +139,12 @@ class torch_swapping final : public torch_swapper {
   result<void> prefetch(address block) noexcept override {
     return moved([&]() noexcept { return pager_->prefetch(block); });
   }
+  bool knows(address block) const noexcept override { return pool_.residency_of(block).has_value(); }
   result<void> pin(address block, stream on) noexcept override { return swappable_only(pager_->pin(block, on)); }
+  result<void> unpin(address block) noexcept override { return swappable_only(pager_->unpin(block)); }
+  result<void> set_read_only(address block, bool read_only) noexcept override {
+    return swappable_only(pager_->set_read_only(block, read_only));
+  }
   swap::pause_outcome pause(swap::tag group, bool keeping) noexcept override { return pager_->pause(group, keeping); }
   swap::pause_outcome resume(swap::tag group) noexcept override { return pager_->resume(group); }
   result<void> pin_ahead(bytes n) noexcept override { return swap::pin_ahead(*host_, n); }
@@ -205,8 +208,6 @@ class torch_swapping final : public torch_swapper {
     any_jobs_.store(!jobs_.empty(), std::memory_order_release);
     return {};
   }
-  result<void> keep_copy(address block) noexcept override { return swappable_only(pager_->keep_copy(block)); }
-
   torch_swap_figures figures() const noexcept override {
     return {.swaps = pool_.swaps(),
             .pages = pager_->stats(),

@@ -14,6 +14,13 @@
 
 namespace gmlake::swap {
 
+/// Whether a block that is to be allocated may leave.
+enum class may_leave : std::uint8_t {
+  never,
+  if_large,  ///< as large as the pager's options ask for
+  always,    ///< if the pool can have it leave at all
+};
+
 struct page {
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::uint64_t by_serial = std::uint64_t{1} << 63;
@@ -44,7 +51,7 @@ struct page {
   /// Its uses are announced: an operation has named it, or it was made while nothing was paged. What none has named may
   /// be a library's own, used unseen: it stays.
   bool named = false;
-  bool fixed = false;    ///< not swappable: it is too small, or the plan in force when it was made needs it to stay
+  bool fixed = false;    ///< not swappable: it is too small, or the plan in force when it was made has it stay
   bool refused = false;  ///< it could not leave when it should have, in this step
   /// How its contents are made again, where they can be.
   std::unique_ptr<recomputation> recompute;

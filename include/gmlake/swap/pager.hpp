@@ -7,7 +7,7 @@
 ///     address x = *memory.allocate(n, s);
 ///     memory.access(x, s, false, true);             // before an operation that writes x is launched on s
 ///     launch(x, s);
-///     std::uint64_t op = *memory.end_operation();   // what the operation used may leave from now on
+///     std::uint64_t op = memory.end_operation();    // what the operation used may leave from now on
 ///     memory.took(op, nanoseconds);                 // later, when its events tell
 ///
 /// An operation is what a thread announces between two calls of `end_operation`, and so is what it allocates: all of
@@ -72,12 +72,17 @@ class pager {
   /// Blocks stay where they are, with the swapping pool: `stop` first to have them on the device.
   ~pager() = default;
 
-  /// n bytes for work queued on `on`, for which others leave if need be; held until this thread's operation ends.
-  /// Errors: the pool's; `out_of_memory` where all that is not in use has left and there is still too little.
-  [[nodiscard]] result<address> allocate(bytes n, stream on = {}, tag group = {}, job_id job = {}) noexcept {
+  /// n bytes for work queued on `on`, for which others leave if need be; held until this thread's operation ends. In a
+  /// group, or if it is to be movable, it is swappable if the pool's options allow that; otherwise only if it is large
+  /// enough for the pager's too, and as schedules see fit. Errors: the pool's; `invalid_argument` for a job that is none;
+  /// `out_of_memory` where all that is not in use has left and there is still too little.
+  [[nodiscard]] result<address> allocate(bytes n, stream on = {}, tag group = {}, job_id job = {},
+                                         placement where = placement::anywhere) noexcept {
     std::unique_lock lock(mutex_);
-    pager_job& j = at(job);
-    return insisting<address>(lock, j, [&]() noexcept { return made(j, n, on, group); });
+    pager_job* const j = find(job);
+    if (j == nullptr) return failure(errc::invalid_argument, "allocate: no such job");
+    bool const asked = where == placement::movable || group != tag{};
+    return insisting<address>(lock, *j, [&]() noexcept { return made(*j, n, on, group, asked); });
   }
 
   /// Takes a block back, wherever its memory is; errors and order as the swapping pool's.
@@ -92,8 +97,8 @@ class pager {
 
   /// The operation that this thread launches next on `on` reads or writes the block that begins at `at`, which stays
   /// from now to its end; what is queued on `on` finds the contents. A step's first one waits for the job's turn, if
-  /// it has to have one (`turns`). No effect on other addresses. Errors: the pool's;
-  /// `out_of_memory` where what running operations use leaves no room: then the block is where it was.
+  /// it has to have one (`turns`). No effect on other addresses. Errors: the pool's; `invalid_argument` for a job that
+  /// is none; `out_of_memory` where what running operations use leaves no room: then the block is where it was.
   [[nodiscard]] result<void> access(address at, stream on, bool reads, bool writes, job_id job = {}) noexcept {
     block_use const one{at, reads, writes};
     return access({&one, 1}, on, job);
@@ -101,7 +106,9 @@ class pager {
   /// All that it uses, one after the other. The first error ends it; what stands before stays as said.
   [[nodiscard]] result<void> access(std::span<block_use const> uses, stream on, job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
-    pager_job& j = at(job);
+    pager_job* const of = find(job);
+    if (of == nullptr) return failure(errc::invalid_argument, "access: no such job");
+    pager_job& j = *of;
     if (j.turn == turn::due || j.turn == turn::awaited) {
       turns_.await(lock, j);
       follower_.begin_returns(j);
@@ -114,10 +121,13 @@ class pager {
   }
 
   /// This thread's operation has been launched, whatever it has used and allocated. Its number, in the order in which
-  /// the job's operations end. No effect within a recomputation, which is the operation's that wants it.
+  /// the job's operations end; 0 for a job that is none. No effect within a recomputation, which is the operation's that
+  /// wants it.
   std::uint64_t end_operation(job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
-    pager_job& j = at(job);
+    pager_job* const of = find(job);
+    if (of == nullptr) return 0;
+    pager_job& j = *of;
     if (running* const r = j.mine()) {
       if (r->recomputing != nullptr) return j.next_number;
       for (held_page const& h : r->holds) finish_use(j, h);
@@ -136,7 +146,9 @@ class pager {
   /// any thread. `guessed`: a part of that is not known; it counts until a time is told that was measured.
   void took(std::uint64_t number, std::uint64_t nanoseconds, job_id job = {}, bool guessed = false) noexcept {
     std::scoped_lock const lock(mutex_);
-    pager_job& j = at(job);
+    pager_job* const of = find(job);
+    if (of == nullptr) return;
+    pager_job& j = *of;
     measured_time const t{time(static_cast<time::rep>(nanoseconds)), guessed};
     if (number >= j.step_number) {
       j.log.took(static_cast<std::uint32_t>(number - j.step_number), t);
@@ -150,7 +162,9 @@ class pager {
   /// of the job runs meanwhile. From one thread of a job at a time.
   void begin_step(job_id job = {}) noexcept {
     std::unique_lock lock(mutex_);
-    pager_job& j = at(job);
+    pager_job* const of = find(job);
+    if (of == nullptr) return;
+    pager_job& j = *of;
     choose_chunk(j);
     link_.note(pages_.pool().take_carried(), options_.smoothing);
     if (std::shared_ptr<planning> const plans = planner_.end_step(j, pages_.counting())) {
@@ -168,19 +182,20 @@ class pager {
   /// those whose turn is later wait for it.
   [[nodiscard]] bool may_go(job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
-    pager_job& j = at(job);
-    turns_.ask(j);
-    return turns_.may_go(j);
+    pager_job* const j = find(job);
+    if (j == nullptr) return true;
+    turns_.ask(*j);
+    return turns_.may_go(*j);
   }
 
   /// Nobody writes the block from now on, as frozen weights: once it has left, it leaves again without being copied.
-  /// Ended by an access that writes. Error: `unknown_pointer`.
-  [[nodiscard]] result<void> keep_copy(address at) noexcept {
+  /// Ended by an access that writes, and by false. Error: `unknown_pointer`.
+  [[nodiscard]] result<void> set_read_only(address at, bool read_only) noexcept {
     std::scoped_lock const lock(mutex_);
     page* const p = pages_.find(at);
     if (p != nullptr && p->fixed) return {};  // it never leaves
-    if (result<void> done = pages_.pool().set_read_only(at, true); !done) return done;
-    if (p != nullptr) p->read_only = true;
+    if (result<void> done = pages_.pool().set_read_only(at, read_only); !done) return done;
+    if (p != nullptr) p->read_only = read_only;
     return {};
   }
 
@@ -242,22 +257,7 @@ class pager {
   }
   [[nodiscard]] pause_outcome resume(tag group) noexcept {
     std::scoped_lock const lock(mutex_);
-    auto const each = [&](auto f) {
-      pages_.each([&](page& p) {
-        if (p.group == group && !p.fixed) f(p);
-      });
-    };
-    pause_outcome out = pages_.pool().resume(group);
-    pages_.look_at_all();
-    if (out.stayed == 0) return out;
-    each([&](page& p) { pages_.hold(p); });  // none of them leaves for another
-    each([&](page& p) {
-      if (p.where == page::place::out) (void)pages_.begin_bringing(p);
-    });
-    out = pages_.pool().resume(group);
-    pages_.look_at_all();
-    each([&](page& p) { pages_.let_go(p); });
-    return out;
+    return pages_.resume(group);
   }
 
   /// Device memory that the pool may hold from now on; plans for another limit are made anew as their steps come. What
@@ -270,18 +270,7 @@ class pager {
     }
     options_.limit = limit;
     pages_.pool().device().set_limit(limit);
-    bytes live = limit;
-    for (int tries = 0; tries < most_shrinks; ++tries) {
-      if (pages_.pool().device().account().reserved <= limit) return true;
-      if (stopped_ || !pages_.shrink(live)) break;
-      (void)pages_.pool().device().trim();
-      // Chunks that are free in part only can't go: others leave for them.
-      memory_account const now = pages_.pool().device().account();
-      bytes const beyond = now.reserved > limit ? now.reserved - limit : 0;
-      live = std::min(live, now.live) > beyond ? std::min(live, now.live) - beyond : 0;
-    }
-    (void)pages_.pool().device().trim();
-    return pages_.pool().device().account().reserved <= limit;
+    return pages_.keep_within(limit);
   }
 
   /// Moves by hand, as the swapping pool's; those that operations use or that are pinned stay, and others leave for
@@ -370,11 +359,13 @@ class pager {
     jobs_.back()->life = ++lives_;
     return job_id{index};
   }
-  /// It is over, its threads run no operation; blocks that it leaves are the first job's, for whoever frees them.
+  /// It is over, its threads run no operation; blocks that it leaves are the first job's, for whoever frees them. No
+  /// effect on the first, and on what is none.
   void end_job(job_id job) noexcept {
     std::scoped_lock const lock(mutex_);
-    if (job == job_id{}) return;
-    pager_job& j = at(job);
+    pager_job* const of = find(job);
+    if (job == job_id{} || of == nullptr) return;
+    pager_job& j = *of;
     j.open = false;
     turns_.end(j);
     planner_.job_gone();
@@ -396,8 +387,8 @@ class pager {
   /// What a job's schedule in force is expected to come to; nothing while there is none.
   [[nodiscard]] std::optional<forecast> expected(job_id job = {}) const noexcept {
     std::scoped_lock const lock(mutex_);
-    pager_job& j = *jobs_[static_cast<std::uint32_t>(job)];
-    return j.plan != nullptr ? std::optional(planner_.expected(j)) : std::nullopt;
+    pager_job* const j = find(job);
+    return j != nullptr && j->plan != nullptr ? std::optional(planner_.expected(*j)) : std::nullopt;
   }
   /// The channel as copies have turned out to take; before any were timed, as calibrated.
   [[nodiscard]] channel link() const noexcept {
@@ -409,7 +400,6 @@ class pager {
  private:
   /// A plan that was followed through so many steps on end is believed as to what stays.
   static constexpr std::uint32_t trusted_after = 2;
-  static constexpr int most_shrinks = 8;  ///< rounds of sending blocks away for a lower limit
 
   /// Whether the job's next block is better off without a mapping of its own. Where several jobs' steps run at the same
   /// time, any block may have to leave.
@@ -442,7 +432,11 @@ class pager {
   [[nodiscard]] std::size_t jobs_open() const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(jobs_, [](auto const& j) { return j->open; }));
   }
-  [[nodiscard]] pager_job& at(job_id job) noexcept { return *jobs_[static_cast<std::uint32_t>(job)]; }
+  /// Null: it was never begun, or is over.
+  [[nodiscard]] pager_job* find(job_id job) const noexcept {
+    auto const index = static_cast<std::uint32_t>(job);
+    return index < jobs_.size() && jobs_[index]->open ? jobs_[index].get() : nullptr;
+  }
 
   /// What a program that takes no steps itself has made, as models before training, is the job's that uses it first.
   void adopt(pager_job& j, page& p) noexcept {
@@ -464,14 +458,14 @@ class pager {
     return done;
   }
 
-  [[nodiscard]] result<address> made(pager_job& j, bytes n, stream on, tag group) noexcept {
+  [[nodiscard]] result<address> made(pager_job& j, bytes n, stream on, tag group, bool asked) noexcept {
     running* const r = j.mine();
     if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
     bytes const evicted = seen_.evicted;
     bool const of_step = r->recomputing == nullptr;
     foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);
-    bool const fixed = stays(j, foreseen);
-    auto const got = j.launching.aside([&]() noexcept { return pages_.allocate(n, on, group, fixed, foreseen); });
+    may_leave const leaves = asked ? may_leave::always : stays(j, foreseen) ? may_leave::never : may_leave::if_large;
+    auto const got = j.launching.aside([&]() noexcept { return pages_.allocate(n, on, group, leaves, foreseen); });
     j.evicted += seen_.evicted - evicted;
     if (!got) return failure(got.error());
     if (page* const p = got->of) {

@@ -17,6 +17,7 @@
 #include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/step_log.hpp"
 #include "gmlake/swap/swapping_pool.hpp"
+#include "gmlake/swap/pause_outcome.hpp"
 #include "gmlake/swap/victim_policy.hpp"
 
 namespace gmlake::swap {
@@ -43,6 +44,7 @@ concept SwapPool = requires(P& p, P const& k, address a, stream s, bytes n, tag 
   { k.residency_of(a) } noexcept -> std::same_as<result<residency>>;
   { k.is_paused(a) } noexcept -> std::same_as<result<bool>>;
   { p.set_read_only(a, b) } noexcept -> std::same_as<result<void>>;
+  { p.resume(t) } noexcept -> std::same_as<pause_outcome>;
   { k.swaps() } noexcept -> std::same_as<swap_stats>;
   { p.take_carried() } noexcept -> std::same_as<carried>;
   { p.device().account() } noexcept -> std::same_as<memory_account>;
@@ -74,18 +76,18 @@ class resident_set {
   /// False: nothing is sent away on demand.
   void set_paging(bool pages) noexcept { paging_ = pages; }
 
-  /// n bytes, which others leave for if need be. Null: too small to be swappable; then `at` says where. One that is to
-  /// be `fixed` is not swappable either: it needs no mapping of its own. `foreseen`: of one that is. Errors: the
-  /// pool's.
+  /// n bytes, which others leave for if need be. Null: too small to be logged; then `at` says where. `foreseen`: of one
+  /// that is swappable. Errors: the pool's.
   struct allocated {
     address at{};
     page* of = nullptr;
   };
-  [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, bool fixed,
+  [[nodiscard]] result<allocated> allocate(bytes n, stream on, tag group, may_leave leaves,
                                            foresight const& foreseen) noexcept {
-    bool const movable = n >= (paging_ ? smallest_movable() : pool_->options().smallest);
+    bool const asked = leaves == may_leave::always || !paging_;
+    bool const movable = n >= (asked ? pool_->options().smallest : smallest_movable());
     bool const known = movable || n >= options_->smallest_logged;
-    fixed = fixed || !movable;
+    bool const fixed = leaves == may_leave::never || !movable;
     if (known && (!nodes_.reserve(1) || !known_.reserve_one())) return failure(errc::out_of_host_memory, "pager");
     // Where small blocks need a chunk of their own kind, there is one to be had among those that are free, by the last
     // resorts: nothing has to leave for that.
@@ -275,6 +277,44 @@ class resident_set {
     }
   }
 
+  /// Brings a group's blocks back, for which others leave, and waits until they are.
+  [[nodiscard]] pause_outcome resume(tag group) noexcept {
+    auto const each_of_it = [&](auto f) {
+      each([&](page& p) {
+        if (p.group == group && !p.fixed) f(p);
+      });
+    };
+    pause_outcome out = pool_->resume(group);
+    look_at_all();
+    if (out.stayed == 0) return out;
+    each_of_it([&](page& p) { hold(p); });  // none of them leaves for another
+    each_of_it([&](page& p) {
+      if (p.where == page::place::out) (void)begin_bringing(p);
+    });
+    out = pool_->resume(group);
+    look_at_all();
+    each_of_it([&](page& p) { let_go(p); });
+    return out;
+  }
+
+  /// What no operation uses leaves, and its memory goes back to the device, until the pool holds no more than that.
+  /// Whether it does; where nothing is paged, only if it does anyway.
+  bool keep_within(bytes limit) noexcept {
+    auto const held = [&]() noexcept { return pool_->device().account().reserved; };
+    bytes live = limit;
+    for (int tries = 0; tries < most_shrinks; ++tries) {
+      if (held() <= limit) return true;
+      if (!paging_ || !shrink(live)) break;
+      (void)pool_->device().trim();
+      // Chunks that are free in part only can't go: others leave for them.
+      memory_account const now = pool_->device().account();
+      bytes const beyond = now.reserved > limit ? now.reserved - limit : 0;
+      live = std::min(live, now.live) > beyond ? std::min(live, now.live) - beyond : 0;
+    }
+    (void)pool_->device().trim();
+    return held() <= limit;
+  }
+
   /// Movable blocks get chunks of n bytes from now on: whatever may leave does, once, and the device's memory comes
   /// anew.
   void change_chunk(bytes n) noexcept {
@@ -299,6 +339,7 @@ class resident_set {
  private:
   using place_list = hooked_list<page, &page::by_place>;
   static constexpr bytes least_more = 16_MiB;
+  static constexpr int most_shrinks = 8;   ///< rounds of sending blocks away for a lower limit
   static constexpr int most_failures = 4;  ///< of moves, while room is sought for one request
 
   [[nodiscard]] bytes smallest_movable() const noexcept {

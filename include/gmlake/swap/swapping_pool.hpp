@@ -28,6 +28,7 @@
 #include "gmlake/core/slab.hpp"
 #include "gmlake/pool/pool_options.hpp"
 #include "gmlake/swap/mover.hpp"
+#include "gmlake/swap/pause_outcome.hpp"
 
 namespace gmlake::swap {
 
@@ -39,13 +40,6 @@ struct swap_options {
   bool in_place = false;
   bytes stage_size = 16_MiB;  ///< of the host pool's memory, taken twice where there is a file
   bytes smallest = 1_MiB;     ///< smaller requests are not swappable: each would cost a mapping for little memory
-};
-
-/// What came of pausing or resuming a group; in bytes.
-struct pause_outcome {
-  bytes moved = 0;
-  bytes stayed = 0;  ///< in blocks that could not move
-  error why;         ///< the first reason; meaningless if none stayed
 };
 
 template <MovablePool Device, Pool Host, StreamPolicy Streams, Copier Copies, BackingStore Below = swap_file>
@@ -128,9 +122,9 @@ class swapping_pool {
 
   /// Sends a block to host memory, behind the work queued on `last`, on the stream that it was allocated for and on
   /// those recorded; `way`: what becomes of its mapping. No effect on one that is leaving or absent. Where pinned
-  /// memory is short, the oldest copies are written to the file first, in the caller's time. Errors: `unknown_pointer`;
-  /// `invalid_argument` (it is not swappable, or pinned); `out_of_host_memory`: neither has room, and it stays; the
-  /// driver's, likewise.
+  /// memory is short, the oldest copies are written to the file first, in the caller's time. Errors: `unknown_pointer`,
+  /// also for blocks that are not swappable; `invalid_argument`: it is pinned; `out_of_host_memory`: neither has room,
+  /// and it stays; the driver's, likewise.
   [[nodiscard]] result<void> swap_out(address at, stream last, vacating way = vacating::unmap) noexcept {
     std::scoped_lock const lock(mutex_);
     return send(at, last, false, way);
@@ -237,12 +231,14 @@ class swapping_pool {
   }
 
   /// `callback` is told before the block's device memory goes and after other memory has come, until `unwatch` or the
-  /// block's end; its errors keep the block where it is. Where others know already that it goes, it is told at once.
-  /// Pinning is for who can't be told. Errors: `unknown_pointer`, `out_of_host_memory`, the callback's; then it isn't.
+  /// block's end; its errors keep the block where it is. Where others know already that it goes, it is told at once; of
+  /// an absent block, whose address has no memory, only when that has come. Pinning is for who can't be told. Errors:
+  /// `unknown_pointer`; `invalid_argument`: it is empty; `out_of_host_memory`, the callback's: then it isn't.
   [[nodiscard]] result<watcher> watch(address at, remap_callback callback) noexcept {
     std::scoped_lock const lock(mutex_);
     block* const b = known_.find(at);
     if (b == nullptr) return failure(errc::unknown_pointer, "watch");
+    if (!callback) return failure(errc::invalid_argument, "watch");
     if (b->told) {
       if (result<void> heard = callback(b->begin, b->size, remapping::going); !heard) return failure(heard.error());
     }
@@ -292,7 +288,7 @@ class swapping_pool {
     for (block& b : all_) {
       if (b.group == group) b.paused = b.state == residency::absent || b.state == residency::leaving;
     }
-    (void)device_->trim();
+    if (result<bytes> given = device_->trim(); !given && out.why.call[0] == '\0') out.why = given.error();
     return out;
   }
 
