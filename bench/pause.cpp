@@ -1,10 +1,12 @@
 /// `pause` and `resume` of a device's memory against the channel: how fast N GiB of blocks leave for host memory that
 /// is pinned already, and come back, unmapping, releasing, creating and mapping included; beside the rate that the same
 /// copies reach by themselves. The contents are compared bit by bit, the memory is seen to be the device's in between,
-/// and on demand another process takes and uses all of it meanwhile. Exits with 1 where a check fails or the rate is
-/// below the bar, with 77 without a GPU.
+/// and on demand another process takes and uses all of it meanwhile. For a time after its end the driver has to do with
+/// what it has left, and copies are slower: `--rest-ms` waits before the memory is resumed. Exits with 1 where a check
+/// fails or the rate is below the bar, with 77 without a GPU.
 ///
-///     gmlake-bench-pause [--gib=40] [--block-mib=256] [--rounds=3] [--bar=0.85] [--host=mapped|plain] [--tenant]
+///     gmlake-bench-pause [--gib=40] [--block-mib=256] [--rounds=3] [--bar=0.85] [--host=mapped|plain]
+///                        [--tenant] [--rest-ms=0]
 
 #include <algorithm>
 #include <array>
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <spawn.h>
@@ -45,6 +48,7 @@ struct settings {
   double bar = 0.85;
   bool plain = false;
   bool tenant = false;     ///< another process uses the memory meanwhile
+  long rest_ms = 0;        ///< after that process's end
   bytes is_tenant_of = 0;  ///< this is that process, and takes so much
 };
 
@@ -202,6 +206,7 @@ int measure(settings const& s, Host& host) {
     bool const returned = meanwhile >= before + moved;
     bool tenant = true;
     if (s.tenant) tenant = let_tenant_in(s, (meanwhile - 2_GiB) / 1_GiB * 1_GiB);  // the rest: its context
+    if (s.tenant) std::this_thread::sleep_for(std::chrono::milliseconds(s.rest_ms));
     began = clock::now();
     swap::pause_outcome const resumed = pool.resume(group);
     double const in = gigabytes(moved) / seconds_since(began);
@@ -232,15 +237,19 @@ int measure(settings const& s, Host& host) {
     else if (char const* const rounds = value("--rounds="))
       s.rounds = static_cast<int>(std::strtol(rounds, nullptr, 10));
     else if (char const* const bar = value("--bar=")) s.bar = std::strtod(bar, nullptr);
+    else if (char const* const ms = value("--rest-ms=")) s.rest_ms = std::strtol(ms, nullptr, 10);
     else if (char const* const n = value("--tenant-of=")) s.is_tenant_of = std::strtoull(n, nullptr, 10);
     else if (a == "--host=plain") s.plain = true;
     else if (a == "--host=mapped") s.plain = false;
     else if (a == "--tenant") s.tenant = true;
     else
-      fail(
-          "gmlake-bench-pause [--gib=40] [--block-mib=256] [--rounds=3] [--bar=0.85] [--host=mapped|plain] [--tenant]");
+      fail(("there is no option " + std::string(a) +
+            "\ngmlake-bench-pause [--gib=40] [--block-mib=256] [--rounds=3] [--bar=0.85] [--host=mapped|plain] "
+            "[--tenant] [--rest-ms=0]")
+               .c_str());
   }
   if (s.total == 0 || s.block == 0) fail("--gib and --block-mib are positive");
+  if (s.rest_ms < 0) fail("--rest-ms is not negative");
   return s;
 }
 
