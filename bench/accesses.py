@@ -14,17 +14,12 @@ import statistics
 import sys
 import time
 
-import gmlake
-
-gmlake.enable(plan="off")
-
-import torch  # noqa: E402
-from programs import PROGRAMS  # noqa: E402
-
 WARM, RECORDED, TIMED = 2, 4, 5
 
 
 def timed(step):
+    import torch
+
     torch.cuda.synchronize()
     began = time.perf_counter()
     step()
@@ -34,10 +29,20 @@ def timed(step):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("name", choices=PROGRAMS)
+    options.add_argument("name")
     options.add_argument("trace")
     options.add_argument("--deterministic", action="store_true")
     given = options.parse_args()
+    if not os.access(os.path.dirname(given.trace) or ".", os.W_OK):
+        options.error(f"{given.trace} can't be written")
+    import gmlake
+
+    gmlake.enable(plan="off")
+    import torch
+    from programs import PROGRAMS
+
+    if given.name not in PROGRAMS:
+        options.error(f"there is no program {given.name}; there are {', '.join(PROGRAMS)}")
     if given.deterministic:
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # read when cuBLAS is first used
         torch.use_deterministic_algorithms(True)

@@ -47,7 +47,7 @@ std::optional<swap::time> parse_latency(std::string_view text) noexcept {
 std::optional<swap_limit> parse_swap_limit(std::string_view text) noexcept {
   auto const share = with_unit(text, {{"", 1}, {"%", 0.01}});
   if (share && *share > 0 && *share <= 1) return swap_limit{.share = *share, .size = {}};
-  if (text.ends_with('%') || (share && *share < 1)) return std::nullopt;
+  if (text.ends_with('%') || (share && (*share < 1 || text.find('.') != std::string_view::npos))) return std::nullopt;
   if (auto const size = parse_bytes(text)) return swap_limit{.share = 0, .size = size};
   return std::nullopt;
 }

@@ -28,11 +28,11 @@ double of_bound(swap_subject const& of, bytes peak) {
   return most > 0 ? saved(of, peak) / most : 1;
 }
 
-/// What the pool reserved, and by how much that exceeds the plan's peak.
+/// What the planner packs it into, what the pool reserved, and by how much that exceeds the plan's peak.
 row pool_cells(swap_schedule const& s) {
-  if (s.pool.failed) return {"failed", "-"};
+  if (s.pool.failed) return {mebibytes(s.packed), "failed", "-"};
   bytes const planned = s.planned.outcome.peak;
-  return {mebibytes(s.pool.reserved_peak),
+  return {mebibytes(s.packed), mebibytes(s.pool.reserved_peak),
           percent(part(s.pool.reserved_peak - std::min(planned, s.pool.reserved_peak), planned))};
 }
 
@@ -45,7 +45,7 @@ void append(row& to, row const& more) { to.insert(to.end(), more.begin(), more.e
 
 std::string peak_table(std::vector<swap_record const*> const& records) {
   std::vector<row> rows = {{"trace", "without stalls", "steps alike", "step ms", "peak MiB", "lowest MiB", "saved",
-                            "at most", "of that", "moved MiB", "pool MiB", "over plan"}};
+                            "at most", "of that", "moved MiB", "packed MiB", "pool MiB", "over plan"}};
   for (std::size_t i = 0; i < records.size(); ++i) {
     swap_subject const& of = *records[i]->of;
     swap_schedule const& s = *records[i]->without_stall;
@@ -63,7 +63,7 @@ std::string peak_table(std::vector<swap_record const*> const& records) {
 
 std::string limit_table(std::vector<swap_record const*> const& records) {
   std::vector<row> rows = {{"trace", "under a limit", "limit MiB", "step ms", "x unlimited", "at least ms", "x that",
-                            "stalls", "moved MiB", "peak MiB", "pool MiB", "over plan"}};
+                            "stalls", "moved MiB", "peak MiB", "packed MiB", "pool MiB", "over plan"}};
   for (std::size_t i = 0; i < records.size(); ++i) {
     swap_subject const& of = *records[i]->of;
     row one = first_cells(*records[i], i == 0 ? nullptr : records[i - 1]);
@@ -97,6 +97,7 @@ json json_of(swap_subject const& of, swap_schedule const& s) {
               {"moved_out", o.moved.out},
               {"moved_in", o.moved.in},
               {"weights", nullptr},
+              {"packed_peak", s.packed},
               {"reserved_peak", s.pool.reserved_peak},
               {"rehearsed_steps", s.pool.steps}};
   if (s.weights) {

@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "gmlake/grow/adaptive_chunks.hpp"
+#include "gmlake/plan/portfolio.hpp"
 #include "gmlake/pool/presets/lake.hpp"
 #include "gmlake/swap/autoswap.hpp"
 #include "gmlake/swap/least_stall.hpp"
 #include "gmlake/swap/lowest_peak.hpp"
 #include "gmlake/swap/mix.hpp"
 #include "gmlake/swap/peak_bound.hpp"
+#include "gmlake/swap/stays.hpp"
 #include "gmlake/swap/time_bound.hpp"
 
 namespace gmlake::tools {
@@ -17,6 +19,8 @@ namespace {
 
 /// The longest step that is planned for: some 36 years, which leaves room for stalls.
 constexpr double longest_step_ns = 0x1p60;
+/// Of the planner, for each schedule: half a second or so.
+constexpr std::uint64_t packing_work = 250'000'000;
 
 swap::rehearsal_result rehearse(swap_subject const& of, swap::solution const& s, std::optional<bytes> chunk) {
   using pool = lake_pool<simulated>;
@@ -25,6 +29,12 @@ swap::rehearsal_result rehearse(swap_subject const& of, swap::solution const& s,
   pool on(simulated({.capacity = simulated_options::unlimited}), {}, pool::policies{.growth = adaptive_chunks(chunks)});
   swap::program const& p = of.step.program;
   return swap::rehearsal(on, p, s.schedule, changes_of(p, s.schedule, of.on.channel, s.outcome)).run();
+}
+
+bytes packed(swap_subject const& of, swap::solution const& s) {
+  swap::program const& p = of.step.program;
+  auto const stays = swap::stays_of(p, changes_of(p, s.schedule, of.on.channel, s.outcome));
+  return plan::portfolio({.work = packing_work}).pack(stays).solution.height;
 }
 
 }  // namespace
@@ -62,7 +72,8 @@ swap_record run_scheduler(scheduler const& by, std::shared_ptr<swap_subject cons
   swap_record made{.by = by, .of = of, .without_stall = {}, .under_limit = {}};
   auto const rehearsed = [&](swap::solution s, std::optional<swap::score_weights> w = {}) {
     auto pool = rehearse(*of, s, chunk);
-    return swap_schedule{std::move(s), std::move(pool), w};
+    bytes const height = packed(*of, s);
+    return swap_schedule{std::move(s), std::move(pool), height, w};
   };
   switch (by.is) {
     case scheduler::kind::lowest_peak: made.without_stall = rehearsed(swap::lowest_peak(at).find()); break;

@@ -30,10 +30,11 @@ struct swap_subject {
   swap::time least_time{};  ///< of a step under the limit; zero where that is not met
 };
 
-/// A schedule, and the pool's own account of it.
+/// A schedule, the pool's own account of it, and the planner's.
 struct swap_schedule {
   swap::solution planned;
   swap::rehearsal_result pool;
+  bytes packed = 0;  ///< that what is there packs into, each stay of a block at one place
   std::optional<swap::score_weights> weights;  ///< where they were found
 };
 
@@ -44,7 +45,9 @@ struct swap_record {
   std::optional<swap_schedule> without_stall;  ///< where it looks for that
   std::optional<swap_schedule> under_limit;    ///< where it looks for that, and meets the limit
 
+  /// Some schedule could keep the limit, if this is to, and the pool carried out what was found.
   [[nodiscard]] bool ok() const noexcept {
+    if (by.keeps_limit() && of->limit < of->least_limit) return false;
     return !(without_stall && without_stall->pool.failed) && !(under_limit && under_limit->pool.failed);
   }
 };

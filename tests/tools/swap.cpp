@@ -47,7 +47,7 @@ TEST_CASE("a line of JSON tells what a schedule comes to, what none can beat, an
   json const& s = r["without_stall"];
   CHECK(keys(s) == std::set<std::string>{"peak", "saved", "of_bound", "step_ms", "over_unlimited", "over_bound",
                                          "stalls", "stalled_ms", "moves", "moved_out", "moved_in", "weights",
-                                         "reserved_peak", "rehearsed_steps"});
+                                         "packed_peak", "reserved_peak", "rehearsed_steps"});
   double const peak = r["peak"], found = s["peak"], least = r["least_peak"];
   CHECK(found >= least);
   CHECK(found < peak);
@@ -59,6 +59,8 @@ TEST_CASE("a line of JSON tells what a schedule comes to, what none can beat, an
   CHECK(s["moved_out"].get<std::uint64_t>() > 0);
   CHECK(s["weights"].is_null());
   CHECK(s["rehearsed_steps"] == 3);
+  CHECK(s["packed_peak"].get<double>() >= found);
+  CHECK(s["packed_peak"].get<double>() < peak);
   CHECK(s["reserved_peak"].get<double>() >= found);
   CHECK(s["reserved_peak"].get<double>() < peak);
 }
@@ -122,7 +124,7 @@ TEST_CASE("tables show schedules without stalls and under the limit apart") {
   ended const e = run("--swap lowest-peak --swap least-stall " + cnn());
   CHECK(e.status == 0);
   for (char const* part : {"without stalls", "lowest-peak", "under a limit", "least-stall", "3 of 3", "at most",
-                           "x that", "pool MiB", "over plan"}) {
+                           "x that", "packed MiB", "pool MiB", "over plan"}) {
     CAPTURE(std::string(part));
     CHECK(contains(e.out, part));
   }
@@ -135,6 +137,7 @@ TEST_CASE("a limit that nothing can meet is told with what can't be away, and en
   CHECK(e.status == 1);
   CHECK(contains(e.err, "no schedule meets the limit of 10.0 MiB: "));
   json const r = lines(e.out).at(0);
+  CHECK(r["ok"] == false);
   CHECK(r["under_limit"].is_null());
   CHECK(r["least_ms"].is_null());
   CHECK(r["least_limit"].get<std::uint64_t>() > 10 << 20);
@@ -178,6 +181,7 @@ TEST_CASE("a wrong command line for swapping ends with status 2") {
       {"--swap doa --swap-limit 0", "neither a share"},
       {"--swap doa --swap-limit 0.5.5", "neither a share"},
       {"--swap doa --swap-limit 120%", "neither a share"},
+      {"--swap doa --swap-limit 1.5", "neither a share"},
       {"--swap doa --swap-limit -1", "neither a share"},
       {"--swap doa --swap-limit much", "neither a share"},
       {"--swap doa --channel 12", "not a rate"},

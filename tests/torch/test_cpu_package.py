@@ -410,7 +410,7 @@ def test_a_limit_is_bytes_or_a_text_on_the_current_device(place, size, expected)
 @pytest.mark.parametrize(
     "size",
     [
-        "'many'", "'3 parsecs'", "0", "-1", "True", "None", "'0GiB'", "'0.5'", "'30 GiB'", "'30GiB\\n'", "'3e99GiB'",
+        "'many'", "'3 parsecs'", "0", "-1", "True", "None", "'0GiB'", "'0.5'", "'1.5'", "2.5", "'30 GiB'", "'30GiB\\n'", "'3e99GiB'",
         "'\\u0663GiB'", "1 << 60", "1 << 64", "(1 << 64) + 1", "float('nan')",
     ],
 )  # fmt: skip

@@ -397,6 +397,7 @@ def _bytes(size: int | str) -> int:
         n = size
     elif given := _SIZE.fullmatch(str(size)):
         n = float(given[1]) * _UNITS.get(given[2], 0)
+        n = 0 if not given[2] and n % 1 else n  # 1.5 is a share, or lacks its unit
     if not 1 <= n < 1 << 60:
         raise Error(f"gmlake: {size!r} is no size; one is 30GiB, say, or a number of bytes, and less than 2**60")
     return int(n)
