@@ -100,14 +100,11 @@ GMLAKE_EXPORT char const* gmlake_read_only(void* block, int value) {
   });
 }
 GMLAKE_EXPORT char const* gmlake_pause(int device, long long group, int keeping, unsigned long long* moved) {
-  return attempt([&] {
-    tell(swapper_to_pause(device).pause(static_cast<swap::tag>(group), keeping != 0), moved, "paused");
-  });
+  return attempt(
+      [&] { tell(swapper_to_pause(device).pause(static_cast<swap::tag>(group), keeping != 0), moved, "paused"); });
 }
 GMLAKE_EXPORT char const* gmlake_resume(int device, long long group, unsigned long long* moved) {
-  return attempt([&] {
-    tell(swapper_to_pause(device).resume(static_cast<swap::tag>(group)), moved, "resumed");
-  });
+  return attempt([&] { tell(swapper_to_pause(device).resume(static_cast<swap::tag>(group)), moved, "resumed"); });
 }
 GMLAKE_EXPORT char const* gmlake_pin_host(int device, unsigned long long n) {
   return attempt([&] { check(made_swapper(device).pin_ahead(n)); });

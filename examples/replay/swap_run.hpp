@@ -34,7 +34,7 @@ struct swap_subject {
 struct swap_schedule {
   swap::solution planned;
   swap::rehearsal_result pool;
-  bytes packed = 0;  ///< that what is there packs into, each stay of a block at one place
+  bytes packed = 0;                            ///< that what is there packs into, each stay of a block at one place
   std::optional<swap::score_weights> weights;  ///< where they were found
 };
 

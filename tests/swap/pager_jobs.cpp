@@ -26,8 +26,8 @@ template <class Pager>
   return at;
 }
 
-TEST_CASE_TEMPLATE("where memory is out, blocks of jobs of lower priority leave first, whenever they were used", Victims,
-                   swap::farthest_use, swap::least_recent) {
+TEST_CASE_TEMPLATE("where memory is out, blocks of jobs of lower priority leave first, whenever they were used",
+                   Victims, swap::farthest_use, swap::least_recent) {
   for (bool const first_matters : {true, false}) {
     CAPTURE(first_matters);
     swap_rig r({.device = 8 * mib});

@@ -72,7 +72,8 @@ struct grouped {
 };
 
 TEST_CASE("all of a group can leave, whatever schedules would have stay") {
-  swap::program p = swap::programs::scaled_to(swap::programs::cnn(1, {.stages = 2, .blocks = 2, .layers = 4}), 10e6, 60e6);
+  swap::program p =
+      swap::programs::scaled_to(swap::programs::cnn(1, {.stages = 2, .blocks = 2, .layers = 4}), 10e6, 60e6);
   for (swap::variable& v : p.variables) v.size = (v.size + 500'000) / 1'000'000 * mib;
   std::erase_if(p.variables, [](swap::variable const& v) { return v.size == 0; });
   bytes const limit = swap::peak_of(swap::loads_of(p)) * 3 / 4 / mib * mib;

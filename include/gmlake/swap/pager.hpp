@@ -74,8 +74,8 @@ class pager {
 
   /// n bytes for work queued on `on`, for which others leave if need be; held until this thread's operation ends. In a
   /// group, or if it is to be movable, it is swappable if the pool's options allow that; otherwise only if it is large
-  /// enough for the pager's too, and as schedules see fit. Errors: the pool's; `invalid_argument` for a job that is none;
-  /// `out_of_memory` where all that is not in use has left and there is still too little.
+  /// enough for the pager's too, and as schedules see fit. Errors: the pool's; `invalid_argument` for a job that is
+  /// none; `out_of_memory` where all that is not in use has left and there is still too little.
   [[nodiscard]] result<address> allocate(bytes n, stream on = {}, tag group = {}, job_id job = {},
                                          placement where = placement::anywhere) noexcept {
     std::unique_lock lock(mutex_);
@@ -121,8 +121,8 @@ class pager {
   }
 
   /// This thread's operation has been launched, whatever it has used and allocated. Its number, in the order in which
-  /// the job's operations end; 0 for a job that is none. No effect within a recomputation, which is the operation's that
-  /// wants it.
+  /// the job's operations end; 0 for a job that is none. No effect within a recomputation, which is the operation's
+  /// that wants it.
   std::uint64_t end_operation(job_id job = {}) noexcept {
     std::scoped_lock const lock(mutex_);
     pager_job* const of = find(job);

@@ -15,9 +15,9 @@
 #include "gmlake/core/address_map.hpp"
 #include "gmlake/core/slab.hpp"
 #include "gmlake/swap/pager_options.hpp"
+#include "gmlake/swap/pause_outcome.hpp"
 #include "gmlake/swap/step_log.hpp"
 #include "gmlake/swap/swapping_pool.hpp"
-#include "gmlake/swap/pause_outcome.hpp"
 #include "gmlake/swap/victim_policy.hpp"
 
 namespace gmlake::swap {

@@ -21,7 +21,8 @@ namespace gmlake::swap {
   std::vector<plan::instant> since(n), first_gone(n, made.period);
   std::vector<bool> here = at_begin;
   auto const add = [&](std::uint32_t v, plan::instant from, plan::instant to) {
-    if (p.variables[v].size > 0) made.buffers.push_back({.lower = from, .upper = to, .size = p.variables[v].size, .fixed = {}});
+    if (p.variables[v].size > 0)
+      made.buffers.push_back({.lower = from, .upper = to, .size = p.variables[v].size, .fixed = {}});
   };
   for (plan::instant i = 0; i < all.size(); ++i) {
     std::uint32_t const v = all[i].variable;
