@@ -208,6 +208,7 @@ class torch_swapping final : public torch_swapper {
     any_jobs_.store(!jobs_.empty(), std::memory_order_release);
     return {};
   }
+
   torch_swap_figures figures() const noexcept override {
     return {.swaps = pool_.swaps(),
             .pages = pager_->stats(),

@@ -10,9 +10,7 @@ namespace gmlake::swap {
 struct pause_outcome {
   bytes moved = 0;
   bytes stayed = 0;  ///< in blocks that could not move
-  /// The first reason; where none stayed, of memory that has left and could not be given back to the device. Without a
-  /// call: there is none.
-  error why;
+  error why;         ///< the first reason; meaningless if none stayed
 };
 
 }  // namespace gmlake::swap
