@@ -49,10 +49,10 @@ TEST_CASE("what a schedule leaves packs into little more than its peak") {
     plan::problem const made = stays_under(p, *planned);
     REQUIRE_FALSE(plan::validate(made));
     CHECK(plan::lower_bound(made) <= planned->outcome.peak);
-    plan::packed const packed = plan::portfolio({.work = 250'000'000}).pack(made);
+    plan::packed const packed = plan::portfolio({.work = 20'000'000}).pack(made);
     CHECK_FALSE(plan::validate(made, packed.solution));
     CHECK(packed.solution.height >= plan::lower_bound(made));
-    CHECK(packed.solution.height <= planned->outcome.peak + planned->outcome.peak / 20);
+    CHECK(packed.solution.height <= planned->outcome.peak + planned->outcome.peak / 12);
     CHECK(packed.solution.height < at.peak());
   }
 }
