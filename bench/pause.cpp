@@ -1,9 +1,9 @@
 /// `pause` and `resume` of a device's memory against the channel: how fast N GiB of blocks leave for host memory that
 /// is pinned already, and come back, unmapping, releasing, creating and mapping included; beside the rate that the same
 /// copies reach by themselves. The contents are compared bit by bit, the memory is seen to be the device's in between,
-/// and on demand another process takes and uses all of it meanwhile. For a time after its end the driver has to do with
-/// what it has left, and copies are slower: `--rest-ms` waits before the memory is resumed. Exits with 1 where a check
-/// fails or the rate is below the bar, with 77 without a GPU.
+/// and on demand another process takes and uses all of it meanwhile. For a time after its end copies are slower:
+/// `--rest-ms` waits before the memory is resumed. Exits with 1 where a check fails or the rate is below the bar, with 77
+/// without a GPU.
 ///
 ///     gmlake-bench-pause [--gib=40] [--block-mib=256] [--rounds=3] [--bar=0.85] [--host=mapped|plain]
 ///                        [--tenant] [--rest-ms=0]
