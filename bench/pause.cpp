@@ -2,8 +2,8 @@
 /// is pinned already, and come back, unmapping, releasing, creating and mapping included; beside the rate that the same
 /// copies reach by themselves. The contents are compared bit by bit, the memory is seen to be the device's in between,
 /// and on demand another process takes and uses all of it meanwhile. For a time after its end copies are slower:
-/// `--rest-ms` waits before the memory is resumed. Exits with 1 where a check fails or the rate is below the bar, with 77
-/// without a GPU.
+/// `--rest-ms` waits before the memory is resumed. Exits with 1 where a check fails or the rate is below the bar, with
+/// 77 without a GPU.
 ///
 ///     gmlake-bench-pause [--gib=40] [--block-mib=256] [--rounds=3] [--bar=0.85] [--host=mapped|plain]
 ///                        [--tenant] [--rest-ms=0]
