@@ -92,3 +92,6 @@ PROGRAMS = {
     "opt1.3b-lora-recomputed": partial(language, "opt1.3b", 16, 768, adapted=True, recomputed=True),
     "llama7b-lora": partial(language, "llama7b", 8, 1024, adapted=True, recomputed=True),
 }
+# Those of which an operator has no deterministic version by PyTorch's list: a warning then, no error. (VGG pools 7 x 7 to
+# 7 x 7.) Not for all, as some operators would then not take the version they have.
+ONLY_WARN = {"vgg16"}

@@ -641,6 +641,58 @@ TEST_CASE("a limit may be lowered and raised") {
   }
 }
 
+TEST_CASE("a limit may be lowered while blocks are on their way back") {
+  pager_rig r(options(16 * mib));
+  address const first = r.take(8 * mib, 1);
+  r.memory->end_operation();
+  for (std::uint64_t value : {2U, 3U}) {
+    (void)r.take(8 * mib, value);
+    r.memory->end_operation();
+  }
+  r.queues->at_a_look = [] { return std::size_t{0}; };  // a copy is whole when the host waits for it
+  r.queues->done_when_awaited = false;
+  must(r.memory->access(first, work, true, false));
+  r.memory->end_operation();
+  REQUIRE(must(r.pool->residency_of(first)) == residency::arriving);
+  CHECK(r.memory->set_limit(4 * mib));
+  CHECK(r.reserved() <= 4 * mib);
+  CHECK(must(r.pool->residency_of(first)) == residency::absent);
+}
+
+TEST_CASE("what a return has lacked is there for it when the next operation begins, if it was freed before that") {
+  pager_rig r(options(17 * mib));
+  bool births = false;
+  SUBCASE("") {}
+  SUBCASE("by a request") { births = true; }
+  address const small = r.take(1 * mib, 9);
+  r.memory->end_operation();
+  std::uint64_t within = 0;  // returns that have begun in the operation's beginning
+  for (int step = 0; step < 6; ++step) {
+    r.memory->begin_step();
+    address const away = r.take(8 * mib, 1);
+    r.memory->end_operation();
+    address const one = r.take(8 * mib, 2), other = r.take(8 * mib, 3);
+    r.memory->end_operation();
+    for (address const at : {one, other}) must(r.memory->access(at, work, true, false));
+    r.memory->end_operation();
+    std::uint64_t const before = r.memory->stats().planned_in;
+    for (address const at : {one, other}) must(r.memory->deallocate(at));
+    REQUIRE(r.memory->stats().planned_in == before);
+    address passing{};
+    if (births) passing = must(r.memory->allocate(64_KiB, work));
+    else must(r.memory->access(small, work, true, false));
+    within = r.memory->stats().planned_in - before;
+    r.memory->end_operation();
+    must(r.memory->access(away, work, true, false));
+    CHECK(stamped(away, 8 * mib, 1));
+    r.memory->end_operation();
+    must(r.memory->deallocate(away));
+    if (births) must(r.memory->deallocate(passing));
+  }
+  CHECK(r.memory->stats().steps_by_schedule > 0);
+  CHECK(within == 1);
+}
+
 TEST_CASE("stopping brings all back, or says how much not") {
   pager_rig r(options(4 * mib));
   std::vector<address> all;

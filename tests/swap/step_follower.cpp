@@ -21,6 +21,8 @@ struct no_pages {
   [[nodiscard]] page* find(address) const { return nullptr; }
   [[nodiscard]] bool send(page&, bool, vacating, bool) { return false; }
   [[nodiscard]] bool begin_return(page& p, foresight const&) {
+    ++asked;
+    if (p.number == lacks) return false;
     begun.push_back(p.number);
     return true;
   }
@@ -33,6 +35,8 @@ struct no_pages {
   std::vector<std::uint32_t> unmapped, begun;
   std::vector<std::uint64_t> waits;  ///< by number
   std::uint32_t leaves = ~0U;        ///< whose copy out is under way
+  std::uint32_t lacks = ~0U;         ///< for which there is no memory
+  int asked = 0;                     ///< whether there is
 };
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
@@ -232,6 +236,32 @@ TEST_CASE("of what one operation waits for, that returns first whose memory is t
   r.pages.waits = {9, 3, 0, 2, 1};
   CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 3, 1});
   CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 3, 1, 4});
+}
+
+TEST_CASE("what finds no memory to return to looks again when the next operation begins, once, and when it ends") {
+  returning_rig r;
+  r.pages.waits = {9, 3, 0, 2, 1};
+  r.follower.operation_begins(r.job());
+  CHECK(r.pages.asked == 0);
+  r.pages.lacks = 2;
+  CHECK(r.next() == std::vector<std::uint32_t>{0});
+  SUBCASE("found") {
+    r.pages.lacks = ~0U;
+    r.follower.operation_begins(r.job());
+    CHECK(r.pages.begun == std::vector<std::uint32_t>{0, 2, 3, 1});
+    r.follower.operation_begins(r.job());
+    CHECK(r.pages.begun.size() == 4);
+    CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 3, 1, 4});
+  }
+  SUBCASE("not found") {
+    r.follower.operation_begins(r.job());
+    int const asked = r.pages.asked;
+    r.follower.operation_begins(r.job());
+    CHECK(r.pages.asked == asked);
+    r.pages.lacks = ~0U;
+    CHECK(r.pages.begun == std::vector<std::uint32_t>{0});
+    CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 4, 3, 1});
+  }
 }
 
 TEST_CASE("where the host is what steps wait for, it waits for no copy out: what comes behind returns later") {

@@ -113,6 +113,7 @@ class pager {
       turns_.await(lock, j);
       follower_.begin_returns(j);
     }
+    follower_.operation_begins(j);
     for (block_use const& use : uses) {
       result<void> done = insisting<void>(lock, j, [&]() noexcept { return accessed(lock, j, use, on); });
       if (!done) return done;
@@ -461,6 +462,7 @@ class pager {
   [[nodiscard]] result<address> made(pager_job& j, bytes n, stream on, tag group, bool asked) noexcept {
     running* const r = j.mine();
     if (r == nullptr || !r->room_to_hold()) return failure(errc::out_of_host_memory, "pager");
+    follower_.operation_begins(j);
     bytes const evicted = seen_.evicted;
     bool const of_step = r->recomputing == nullptr;
     foresight const foreseen = stopped_ || !of_step ? foresight{} : follower_.of_birth(j, n);

@@ -272,7 +272,11 @@ class resident_set {
     for (;;) {
       memory_account const now = pool_->device().account();
       if (now.live <= limit) return true;
-      if (leaving() == 0 && evict(now.live - limit) == 0) return false;
+      if (leaving() == 0 && evict(now.live - limit) == 0) {
+        // What is on its way back can leave once it is there.
+        if (coming_.empty() || !recover()) return false;
+        continue;
+      }
       if (!await_departure()) return pool_->device().account().live <= limit;
     }
   }

@@ -65,6 +65,13 @@ class step_follower {
   void begin_returns(pager_job& j) noexcept {
     if (j.plan != nullptr) come_back(j, -1);
   }
+  /// The next operation begins: what has died since the last one's end may be what a return has lacked. Once for each
+  /// operation, as looking for memory in vain takes the host long.
+  void operation_begins(pager_job& j) noexcept {
+    if (!std::exchange(j.put_off, false) || j.plan == nullptr) return;
+    come_back(j, std::int64_t{j.log.operations()} - 1);
+    j.put_off = false;
+  }
 
   /// Of the job's next block of n bytes. Where no plan is in force that knows it: if it is the job's turn, that it will
   /// be gone when the turn is over, before others want its memory, and else nothing.
@@ -241,7 +248,9 @@ class step_follower {
       if (j.plan->host_bound() && pages_->awaits_copy(*p)) return;
       auto const begins = static_cast<std::uint32_t>(std::max(r.from, std::int64_t{0}));
       presence const there = j.plan->presence_of(r.variable, begins);
-      if (!pages_->begin_return(*p, foreseen(j, p->as, there, ahead ? j.plan->operations() : 0))) return;
+      if (pages_->begin_return(*p, foreseen(j, p->as, there, ahead ? j.plan->operations() : 0))) continue;
+      j.put_off = true;
+      return;
     }
   }
 
