@@ -253,6 +253,13 @@ TEST_CASE("what finds no memory to return to looks again when the next operation
     CHECK(r.pages.begun.size() == 4);
     CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 3, 1, 4});
   }
+  SUBCASE("another step has begun") {
+    r.pages.lacks = ~0U;
+    r.follower.step_begun(r.job(), r.job().plan);
+    int const asked = r.pages.asked;
+    r.follower.operation_begins(r.job());
+    CHECK(r.pages.asked == asked);
+  }
   SUBCASE("not found") {
     r.follower.operation_begins(r.job());
     int const asked = r.pages.asked;

@@ -46,6 +46,7 @@ class step_follower {
   /// A step has begun, for which `plan` is in force; null: none.
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
+    j.put_off = false;  // it may have to wait for its turn first
     count_between(j);
     bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
     j.alike = same_steps && j.trust > 0 ? j.alike + 1 : 0;
