@@ -28,6 +28,7 @@ struct no_pages {
   }
   [[nodiscard]] std::uint64_t awaited(page const& p) const { return waits.at(p.number); }
   [[nodiscard]] bool awaits_copy(page const& p) const { return p.number == leaves; }
+  [[nodiscard]] bytes live() const { return in_use; }
   void foresee(page const&, foresight const&) {}
   bool look(bool) { return false; }
   void unmap_absent(std::uint32_t job) { unmapped.push_back(job); }
@@ -37,6 +38,7 @@ struct no_pages {
   std::uint32_t leaves = ~0U;        ///< whose copy out is under way
   std::uint32_t lacks = ~0U;         ///< for which there is no memory
   int asked = 0;                     ///< whether there is
+  bytes in_use = 9000;
 };
 
 /// Of so many operations, with a block that is born before the second one and dies before the last.
@@ -239,7 +241,8 @@ TEST_CASE("of what one operation waits for, that returns first whose memory is t
   CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 3, 1, 4});
 }
 
-TEST_CASE("what finds no memory to return to looks again when the next operation begins, once, and when it ends") {
+TEST_CASE(
+    "what finds no memory to return to looks again when the next operation begins, if anything has died by then") {
   returning_rig r;
   r.pages.waits = {9, 3, 0, 2, 1};
   r.follower.operation_begins(r.job());
@@ -248,13 +251,21 @@ TEST_CASE("what finds no memory to return to looks again when the next operation
   CHECK(r.next() == std::vector<std::uint32_t>{0});
   SUBCASE("found") {
     r.pages.lacks = ~0U;
+    r.pages.in_use -= 2000;
     r.follower.operation_begins(r.job());
     CHECK(r.pages.begun == std::vector<std::uint32_t>{0, 2, 3, 1});
     r.follower.operation_begins(r.job());
     CHECK(r.pages.begun.size() == 4);
     CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 3, 1, 4});
   }
-  SUBCASE("not found") {
+  SUBCASE("nothing has died") {
+    r.pages.lacks = ~0U;
+    r.follower.operation_begins(r.job());
+    CHECK(r.pages.begun == std::vector<std::uint32_t>{0});
+    CHECK(r.next() == std::vector<std::uint32_t>{0, 2, 4, 3, 1});
+  }
+  SUBCASE("not found, which is looked for once") {
+    r.pages.in_use -= 2000;
     r.follower.operation_begins(r.job());
     int const asked = r.pages.asked;
     r.follower.operation_begins(r.job());
@@ -271,6 +282,7 @@ TEST_CASE("but not once another step has begun, which may have to wait for its t
   r.pages.lacks = 0;
   CHECK(r.next().empty());
   r.pages.lacks = ~0U;
+  r.pages.in_use -= 2000;
   r.follower.step_begun(r.job(), r.job().plan);
   r.follower.operation_begins(r.job());
   CHECK(r.pages.begun.empty());

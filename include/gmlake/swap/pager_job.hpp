@@ -71,7 +71,7 @@ struct pager_job {
   std::size_t next_out = 0;
   std::size_t next_return = 0;             ///< beyond the end: of the next step's
   return_order returns;                    ///< of the plan in force
-  bool put_off = false;                    ///< the next one found no memory when the last operation had ended
+  bytes put_off = 0;                       ///< what was live when the next one found no memory; 0: it has not
   bool by_plan = false;                    ///< since the step's beginning
   time began{};                            ///< the step, by the pager's clock
   std::uint32_t trust = 0;                 ///< steps on end that went by plan

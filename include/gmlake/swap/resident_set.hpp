@@ -332,12 +332,13 @@ class resident_set {
     return {.smallest = smallest_movable(), .chunk = pool_->device().movable_chunk()};
   }
 
+  /// What the device pool has in live blocks, pages and others.
+  [[nodiscard]] bytes live() const noexcept { return pool_->device().account().live; }
   /// What the device pool has in live blocks beside the pages.
   [[nodiscard]] bytes others() const noexcept {
     swap_stats const s = pool_->swaps();
-    bytes const live = pool_->device().account().live;
-    bytes const own = s.swappable - s.absent + fixed_bytes_;
-    return live > own ? live - own : 0;
+    bytes const own = s.swappable - s.absent + fixed_bytes_, all = live();
+    return all > own ? all - own : 0;
   }
 
  private:

@@ -46,7 +46,7 @@ class step_follower {
   /// A step has begun, for which `plan` is in force; null: none.
   void step_begun(pager_job& j, std::shared_ptr<step_plan const> plan) noexcept {
     j.by_plan = plan != nullptr;
-    j.put_off = false;  // it may have to wait for its turn first
+    j.put_off = 0;  // it may have to wait for its turn first
     count_between(j);
     bool const same_steps = plan != nullptr && j.plan != nullptr && plan->fingerprint() == j.plan->fingerprint();
     j.alike = same_steps && j.trust > 0 ? j.alike + 1 : 0;
@@ -67,11 +67,12 @@ class step_follower {
     if (j.plan != nullptr) come_back(j, -1);
   }
   /// The next operation begins: what has died since the last one's end may be what a return has lacked. Once for each
-  /// operation, as looking for memory in vain takes the host long.
+  /// operation, and only if anything has, as looking for memory in vain takes the host long.
   void operation_begins(pager_job& j) noexcept {
-    if (!std::exchange(j.put_off, false) || j.plan == nullptr) return;
+    bytes const live = std::exchange(j.put_off, 0);
+    if (live == 0 || j.plan == nullptr || pages_->live() >= live) return;
     come_back(j, std::int64_t{j.log.operations()} - 1);
-    j.put_off = false;
+    j.put_off = 0;
   }
 
   /// Of the job's next block of n bytes. Where no plan is in force that knows it: if it is the job's turn, that it will
@@ -250,7 +251,7 @@ class step_follower {
       auto const begins = static_cast<std::uint32_t>(std::max(r.from, std::int64_t{0}));
       presence const there = j.plan->presence_of(r.variable, begins);
       if (pages_->begin_return(*p, foreseen(j, p->as, there, ahead ? j.plan->operations() : 0))) continue;
-      j.put_off = true;
+      j.put_off = pages_->live();
       return;
     }
   }
