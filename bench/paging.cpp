@@ -8,8 +8,8 @@
 // (access counts by the chunk) and queries whether an event is over; means of the times that the host waited for the
 // device, of evictions and misses. Where steps of several kinds take turns, all that is a mean of one of each.
 //
-//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--launch-us T] [--call-us T] [--link X]
-//                         [--jitter X] [--read N] [--ungated]
+//     gmlake-bench-paging [FOLDER] [--steps N] [--share X] [--workspace-mib N] [--launch-us T] [--call-us T]
+//                         [--link X] [--jitter X] [--read N] [--ungated]
 //                         default: bench/traces/accesses
 
 #include <algorithm>
@@ -46,6 +46,7 @@ struct settings {
   std::string folder = std::string(shipped_traces()) + "/accesses";
   std::uint32_t steps = 96;
   double share = 0.65;  ///< of the peak
+  std::optional<std::uint32_t> workspace_mib;
   emulated_settings gpu;
 };
 
@@ -218,6 +219,14 @@ void row(std::string const& name, std::span<swap::program const> steps, settings
   end_row(in_rounds(last, steps.size()), of, expected);
 }
 
+/// What lives for one operation that reads and writes other things is its workspace: no larger than that, as where
+/// memory is short cuDNN takes algorithms that want less of it. Kernels take as long as recorded.
+void cap_workspaces(swap::program& p, bytes most) {
+  for (swap::variable& v : p.variables) {
+    if (!v.carried && v.accesses.empty() && v.death == v.birth + 1) v.size = std::min(v.size, most);
+  }
+}
+
 /// How many rows were printed.
 std::size_t table(settings const& s) {
   char title[40];
@@ -234,6 +243,9 @@ std::size_t table(settings const& s) {
     std::vector<swap::program> steps;
     for (trace::typical_step& t : trace::recurring_steps_of(programs.steps)) steps.push_back(std::move(t.program));
     if (steps.empty()) continue;
+    for (swap::program& p : steps) {
+      if (s.workspace_mib) cap_workspaces(p, *s.workspace_mib * 1_MiB);
+    }
     if (steps.size() > looked_at) {
       (void)std::fprintf(stderr, "%s: %zu kinds of steps, of which %u are looked at\n", path.c_str(), steps.size(),
                          looked_at);
@@ -258,6 +270,9 @@ std::variant<settings, int> parse(int argc, char** argv) {
   app.add_option("--share", s.share, "Limit, as a share of the peak. Default: 0.65")
       ->type_name("X")
       ->check(between(0.01, 1));
+  app.add_option("--workspace-mib", s.workspace_mib, "Operations' workspaces are no larger. Default: as recorded")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 1'000'000U));
   s.gpu.add_to(app);
   if (auto const status = status_of(app, argc, argv)) return *status;
   return s;
