@@ -534,6 +534,28 @@ TEST_CASE("and given up where they don't, for the plan before") {
   }
 }
 
+TEST_CASE("of which the same is expected as when it was left, by the times that were known by then") {
+  swap::program const p = small_cnn(2);
+  pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);
+  o.clock = read_clock;
+  pager_rig r(o);
+  paged_program<pager> run(*r.memory, p);
+  for (int k = 0; k < 5; ++k) run.step();
+  swap::time const at_first = r.memory->expected()->step;
+  swap::forecast left = *r.memory->expected();
+  for (int k = 0; k < 80 && r.memory->stats().plans_reverted == 0; ++k) {
+    std::uint64_t const tried = r.memory->stats().steps_host_bound;
+    if (r.memory->stats().plans_made == 1) left = *r.memory->expected();
+    run.step(~0u, 2);  // for which the plan is kept
+    bool const tries = r.memory->stats().steps_host_bound > tried;
+    clock_ns += static_cast<swap::time::rep>((tries ? 1.5 : 1.2) * static_cast<double>(left.step.count()));
+  }
+  REQUIRE(r.memory->stats().plans_reverted == 1);
+  CHECK(left.step > at_first * 3 / 2);
+  CHECK(r.memory->expected()->step == left.step);
+  CHECK(r.memory->expected()->least == left.least);
+}
+
 TEST_CASE("nor is it tried where launches alone are to take as long") {
   swap::program const p = small_cnn(2);
   pager_options o = options(swap::peak_of(swap::loads_of(p)) * 7 / 10 / mib * mib);

@@ -43,6 +43,9 @@ struct known_step {
   std::uint64_t plan_again_at = 0;  ///< not before it has been seen so often, should the plan do badly
   std::uint32_t plans = 0;          ///< how many were made
 
+  /// How its steps go, to be gone back to.
+  [[nodiscard]] plan_trial::way way() const noexcept { return {plan, waits, expected}; }
+
   void average(std::uint32_t operation, measured_time t, double weight) noexcept {
     if (operation < times.size()) times[operation].average(t, weight);
   }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "gmlake/swap/pager_options.hpp"
 #include "gmlake/swap/program.hpp"
 #include "gmlake/swap/step_plan.hpp"
 
@@ -20,7 +21,8 @@ class plan_trial {
   /// How steps go.
   struct way {
     std::shared_ptr<step_plan const> plan;
-    bool waits = false;  ///< for what is mapped (`foresight::waits`)
+    bool waits = false;      ///< for what is mapped (`foresight::waits`)
+    forecast expected = {};  ///< of the plan, by the times that were known when it was left
   };
   /// So much of what steps take by one way those by another may take: as much, as they differ by so much anyway; less.
   static constexpr double alike = 1.01, shorter = 0.99;

@@ -155,8 +155,8 @@ class step_planner {
     if (before != nullptr && before->plan->host_bound() == plan.host_bound()) k.waits = before->waits;
     bool const otherwise = k.plan != nullptr && k.plan->host_bound() != plan.host_bound();
     if (!k.renewed || !alone) k.trial.begin();
-    else if (otherwise) k.trial.begin({k.plan, k.waits}, plan_trial::shorter, looks);
-    else k.trial.begin({k.plan, k.waits});
+    else if (otherwise) k.trial.begin(k.way(), plan_trial::shorter, looks);
+    else k.trial.begin(k.way());
     if (otherwise) k.waits = plan.host_bound();
   }
   static void put_in_force(known_step& k, std::shared_ptr<step_plan const> plan) noexcept {
@@ -190,15 +190,16 @@ class step_planner {
       if (before->plan == k.plan) return;
       ++seen_->plans_reverted;
       put_in_force(k, std::move(before->plan));
+      k.expected = before->expected;
     } else if (!k.host_bound_tried && k.launches.known() && is_held_up(j, k)) {
       k.host_bound = k.host_bound_tried = true;
     } else if (k.host_bound != k.plan->host_bound()) {
       // It is being planned so.
     } else if (!k.waits && !k.waiting_tried && is_held_up(j, k)) {
-      k.trial.begin({k.plan, false}, plan_trial::shorter);
+      k.trial.begin(k.way(), plan_trial::shorter);
       k.waits = k.waiting_tried = true;
     } else if (k.waits && !k.not_waiting_tried && k.trial.took() > time::zero()) {
-      k.trial.begin({k.plan, true}, plan_trial::shorter);
+      k.trial.begin(k.way(), plan_trial::shorter);
       k.waits = false;
       k.not_waiting_tried = true;
     }
